@@ -1,0 +1,11 @@
+//! FP8 multi-head latent attention decoding behind a C ABI.
+//!
+//! Data flows one way: the caller's struct, [`abi`] (panic guard, sizes, NULLs), a validated [`request`], a backend
+//! ([`cpu`] or [`cuda`]), its kernels. [`layout`] says where a record's bytes lie; [`plan`] how a decode is split.
+
+pub mod abi;
+pub mod cpu;
+pub mod cuda;
+pub mod error;
+pub mod layout;
+pub mod request;

@@ -1,0 +1,1 @@
+//! Rules that several requests share, each with its one error text.
