@@ -4,6 +4,7 @@
 //! ([`cpu`] or [`cuda`]), its kernels. [`layout`] says where a record's bytes lie; [`plan`] how a decode is split.
 
 pub mod abi;
+pub mod backend;
 pub mod cpu;
 pub mod cuda;
 pub mod error;

@@ -3,7 +3,9 @@
 //! The backends take these and check nothing again. Pointers are the caller's: host memory for the CPU backend,
 //! device memory for CUDA. All strides are bytes, already resolved (never the "0 means packed" of the ABI).
 
+mod cache;
 mod checks;
+mod context;
 mod decode;
 mod fetch;
 mod k_append;
@@ -11,7 +13,11 @@ mod limits;
 mod merge;
 mod q_quant;
 mod records_copy;
+mod strides;
+pub mod support;
 
+pub use cache::CacheGeometry;
+pub use context::{ContextRequest, Which, device_ordinal};
 pub use decode::{DecodeRequest, Queries};
 pub use fetch::{FetchRequest, FetchSource};
 pub use k_append::KAppendRequest;
@@ -19,6 +25,8 @@ pub use limits::DecodeLimits;
 pub use merge::MergeRequest;
 pub use q_quant::QQuantRequest;
 pub use records_copy::RecordsCopyRequest;
+
+use crate::error::Result;
 
 /// Element type of a caller's floating-point tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +83,11 @@ pub struct CacheView {
     pub layer_stride: i64,
 }
 
+// SAFETY: an address and numbers. What may be done at the address is the contract of each call, not of this type.
+unsafe impl Send for CacheView {}
+// SAFETY: as above.
+unsafe impl Sync for CacheView {}
+
 impl CacheView {
     /// First byte of page 0 of `layer`.
     pub fn layer_base(&self, layer: usize) -> *mut u8 {
@@ -85,4 +98,12 @@ impl CacheView {
     pub fn num_slots(&self) -> i64 {
         self.num_pages * self.page_size as i64
     }
+}
+
+/// A block table of `batch` rows.
+fn block_table(table: *const i32, stride: i64, batch: i64, max_pages: u32) -> Result<Rows<*const i32>> {
+    checks::array("block_table", table, 4, ("batch", batch))?;
+    let row = strides::Row { bytes: 4 * i64::from(max_pages), unit: 4 };
+    let [stride] = strides::resolve(row, [strides::Dim::new("block_table_stride", stride, batch)])?;
+    Ok(Rows { ptr: table, stride })
 }
