@@ -1,7 +1,28 @@
 //! The CUDA backend: Hopper (sm_90a), the caller's streams, nothing allocated or synchronised on the launch path.
+//!
+//! [`driver`] finds the driver's calls, [`device`] holds one device's primary context, [`library`] loads the kernels'
+//! code ([`images`], or [`nvrtc`] where the driver wants other code), [`kernels`] lists them, and [`launch`] starts one.
+//! Then comes one file for each operation: request in, kernel arguments out.
+
+mod args;
+mod clear_pages;
+mod device;
+mod driver;
+mod grid;
+mod images;
+mod k_append;
+mod kernel;
+mod kernels;
+mod launch;
+mod library;
+mod nvrtc;
+mod pointers;
 
 use std::os::raw::c_void;
 
+use self::device::Device;
+use self::kernels::Kernels;
+use self::library::Libraries;
 use crate::error::{Error, Result};
 use crate::request::*;
 
@@ -9,44 +30,33 @@ use crate::request::*;
 pub type Stream = *mut c_void;
 
 pub struct Cuda {
-    ordinal: i32,
+    device: Device,
+    kernels: Kernels,
+    check_pointers: bool,
 }
 
 impl Cuda {
     /// Finds the driver and the device, loads the kernels. The error says what is missing.
-    pub fn open(ordinal: i32, _check_pointers: bool) -> Result<Self> {
-        let _ = Self { ordinal };
-        Err(Error::unavailable("not built yet"))
+    pub fn open(ordinal: i32, check_pointers: bool) -> Result<Self> {
+        let device = Device::open(ordinal)?;
+        let kernels = Kernels::bind(Libraries::get(&device)?, &device)?;
+        Ok(Self { device, kernels, check_pointers })
     }
 
     pub fn ordinal(&self) -> i32 {
-        self.ordinal
+        self.device.ordinal()
     }
 
     pub fn device_name(&self) -> &str {
-        ""
+        self.device.name()
     }
 
     pub fn num_sms(&self) -> u32 {
-        0
-    }
-
-    /// Refuses memory that the device cannot reach.
-    pub fn check_device_pointer(&self, _name: &str, _ptr: *const u8) -> Result<()> {
-        Ok(())
-    }
-
-    /// Zero-fills every page (and no byte between pages), on `stream`.
-    pub fn clear_pages(&self, _cache: &CacheView, _stream: Stream) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
+        self.device.num_sms()
     }
 
     pub fn decode_workspace_size(&self, _limits: &DecodeLimits) -> u64 {
         0
-    }
-
-    pub fn k_append(&self, _request: &KAppendRequest, _stream: Stream) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
     }
 
     pub fn q_quant(&self, _request: &QQuantRequest, _stream: Stream) -> Result<()> {

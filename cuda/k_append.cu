@@ -1,0 +1,49 @@
+// K-append: a warp a token. Slot, content and rope are requested together, so that one trip to memory is all the
+// latency there is.
+#include "args.cuh"
+#include "layout.cuh"
+#include "ptx/grid.cuh"
+#include "ptx/memory.cuh"
+#include "quantise.cuh"
+#include "row.cuh"
+
+namespace snapmla {
+
+template <class T>
+__device__ __forceinline__ void k_append(const KAppendArgs& args) {
+    grid_dependency_wait();
+    grid_launch_dependents();
+    const u32 lane = lane_index();
+    const i64 token = row_index();
+    if (token >= args.num_tokens) return;
+
+    const i64 slot = load_i64(args.slots + token);
+    RawRow<T> raw;
+    raw.load(args.content + token * args.content_stride, args.rope + token * args.rope_stride, args.vector, lane);
+    const QuantisedRow<T> row = quantise(raw);
+
+    // A negative slot means skip; one past the cache must not be written either.
+    const CacheArgs& cache = args.cache;
+    if (slot < 0 || slot >= cache.num_slots) return;
+    const u64 page = divide(slot, cache.page_divisor);
+    const u32 record = u32(slot - page * cache.page_size);
+    u8* base = cache.base + i64(page) * cache.page_stride;
+#pragma unroll
+    for (u32 i = 0; i < RawRow<T>::VECTORS; i++) {
+        store_words(base + content_offset(cache.page_size, record, RawRow<T>::dim(i, lane)), row.content[i]);
+    }
+    store_u32(base + rope_offset(cache.page_size, record, 4 * lane), row.rope);
+    if (lane == 0) store_f32(reinterpret_cast<float*>(base + scale_offset(cache.page_size, record)), row.scale);
+}
+
+}  // namespace snapmla
+
+#define SNAPMLA_KERNEL(name, type)                                                                         \
+    extern "C" __global__ void __launch_bounds__(snapmla::ROW_THREADS)                                    \
+        name(const __grid_constant__ snapmla::KAppendArgs args) {                                         \
+        snapmla::k_append<snapmla::type>(args);                                                           \
+    }
+
+SNAPMLA_KERNEL(snapmla_k_append_bf16, Bf16)
+SNAPMLA_KERNEL(snapmla_k_append_f16, F16)
+SNAPMLA_KERNEL(snapmla_k_append_f32, F32)
