@@ -9,4 +9,5 @@ pub mod cpu;
 pub mod cuda;
 pub mod error;
 pub mod layout;
+pub mod num;
 pub mod request;

@@ -1,57 +1,81 @@
 //! The CPU backend: host memory, host threads, deterministic for any thread count.
 
+mod address;
+mod clear_pages;
+mod fetch;
+mod float_env;
+mod isa;
+mod k_append;
+mod merge;
+mod page;
+mod q_quant;
+mod records_copy;
+mod row;
+mod simd;
+mod slots;
+mod table;
+#[cfg(test)]
+mod tests;
+mod workers;
+
+use self::isa::Isa;
+use self::workers::Workers;
 use crate::error::{Error, Result};
 use crate::request::*;
 
 pub struct Cpu {
-    threads: usize,
+    workers: Workers,
+    isa: Isa,
 }
 
 impl Cpu {
     /// `threads` 0 means one for each core the process may use.
     pub fn new(threads: u32) -> Result<Self> {
-        Ok(Self { threads: threads.max(1) as usize })
+        Ok(Self { workers: Workers::new(threads)?, isa: Isa::detect() })
     }
 
     pub fn threads(&self) -> usize {
-        self.threads
+        self.workers.threads()
     }
 
     /// The instruction set in use: "avx512", "avx2" or "portable".
     pub fn instruction_set(&self) -> &'static str {
-        "portable"
+        self.isa.name()
     }
 
     /// Zero-fills every page (and no byte between pages).
-    pub fn clear_pages(&self, _cache: &CacheView) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
+    pub fn clear_pages(&self, cache: &CacheView) -> Result<()> {
+        clear_pages::clear_pages(&self.workers, cache);
+        Ok(())
     }
 
     pub fn decode_workspace_size(&self, _limits: &DecodeLimits) -> u64 {
         0
     }
 
-    pub fn k_append(&self, _request: &KAppendRequest) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
+    pub fn k_append(&self, request: &KAppendRequest) -> Result<()> {
+        k_append::k_append(&self.workers, self.isa, request)
     }
 
-    pub fn q_quant(&self, _request: &QQuantRequest) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
+    pub fn q_quant(&self, request: &QQuantRequest) -> Result<()> {
+        q_quant::q_quant(&self.workers, self.isa, request);
+        Ok(())
     }
 
-    pub fn records_copy(&self, _request: &RecordsCopyRequest) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
+    pub fn records_copy(&self, request: &RecordsCopyRequest) -> Result<()> {
+        records_copy::records_copy(&self.workers, request)
     }
 
     pub fn decode(&self, _request: &DecodeRequest) -> Result<()> {
         Err(Error::unsupported("not built yet"))
     }
 
-    pub fn fetch_dequant(&self, _request: &FetchRequest) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
+    pub fn fetch_dequant(&self, request: &FetchRequest) -> Result<()> {
+        fetch::fetch_dequant(&self.workers, self.isa, request)
     }
 
-    pub fn merge(&self, _request: &MergeRequest) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
+    pub fn merge(&self, request: &MergeRequest) -> Result<()> {
+        merge::merge(&self.workers, self.isa, request);
+        Ok(())
     }
 }
