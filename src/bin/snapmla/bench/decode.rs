@@ -1,0 +1,106 @@
+//! Decode at one shape.
+
+use half::bf16;
+use serde::Serialize;
+
+use super::clock::{Method, Timing};
+use super::pool::Pool;
+use super::shapes::Shape;
+use crate::api::{Decode, Queries};
+use crate::engine::Engine;
+use crate::failure::Result;
+use crate::layer::{CONTENT, Layer, ROPE, SOFTMAX_SCALE};
+use crate::memory::{Buffer, Element};
+
+const RECORD_BYTES: usize = snapmla::abi::types::SNAPMLA_RECORD_BYTES as usize;
+
+/// What the machine can do at most: bytes and operations a second. None: not a bound.
+#[derive(Serialize, Clone, Copy)]
+pub struct Ceilings {
+    pub read: f64,
+    pub fp8: Option<f64>,
+    pub bf16: Option<f64>,
+}
+
+#[derive(Serialize)]
+pub struct Line {
+    #[serde(flatten)]
+    pub shape: Shape,
+    #[serde(flatten)]
+    pub timing: Timing,
+    pub tflops: f64,
+    pub bytes_per_s: f64,
+    /// Seconds that the ceilings allow at best.
+    pub floor: f64,
+    /// Floor / median.
+    pub share_of_floor: f64,
+}
+
+/// Operations of a shape, whatever the precision.
+pub fn flops(shape: &Shape) -> f64 {
+    2.0 * shape.tokens() as f64 * (shape.heads * shape.q_len) as f64 * (2 * CONTENT + ROPE) as f64
+}
+
+impl Ceilings {
+    pub fn floor(&self, shape: &Shape) -> f64 {
+        let bytes = (shape.tokens() * RECORD_BYTES) as f64 / self.read;
+        let per_dim = 2.0 * shape.tokens() as f64 * (shape.heads * shape.q_len) as f64;
+        let content = self.fp8.map_or(0.0, |rate| per_dim * (2 * CONTENT) as f64 / rate);
+        let rope = self.bf16.map_or(0.0, |rate| per_dim * ROPE as f64 / rate);
+        bytes.max(content + rope)
+    }
+}
+
+pub fn measure(engine: &Engine, pool: &Pool, method: &Method, shape: &Shape, ceilings: &Ceilings) -> Result<Line> {
+    let place = &engine.place;
+    let page_size = pool.cache.page_size;
+    let max_pages = shape.length.div_ceil(page_size);
+    let table_len = shape.batch * max_pages;
+    let tables = place.upload(&pool.random_pages(method.calls, table_len))?;
+    let seq_lens = place.upload(&vec![shape.length as i32; shape.batch])?;
+    let rows = Layer::new(2, shape.heads, SOFTMAX_SCALE).queries(0, shape.batch * shape.q_len);
+    let narrow = |values: &[f32]| values.iter().map(|&x| bf16::of(x)).collect::<Vec<_>>();
+    let (content, rope) = (place.upload(&narrow(&rows.content))?, place.upload(&narrow(&rows.rope))?);
+    let out: Buffer<bf16> = place.buffer(shape.rows() * CONTENT)?;
+    let lse: Buffer<f32> = place.buffer(shape.rows())?;
+    let workspace = engine.context.workspace_size(shape.batch, shape.q_len, shape.heads, max_pages * page_size)?;
+    let workspace = place.buffer(workspace as usize)?;
+    let timing = method.measure(place, |call| {
+        pool.cache.decode(&Decode {
+            causal: shape.q_len > 1,
+            batch: shape.batch,
+            q_len: shape.q_len,
+            heads: shape.heads,
+            softmax_scale: SOFTMAX_SCALE,
+            queries: Queries::Raw { content: content.all().into(), rope: rope.all().into() },
+            seq_lens: seq_lens.all(),
+            block_table: tables.slice(call * table_len..(call + 1) * table_len),
+            max_pages,
+            max_seq_len: 0,
+            out: out.all().into(),
+            lse: lse.all(),
+            workspace: &workspace,
+        })
+    })?;
+    let floor = ceilings.floor(shape);
+    Ok(Line {
+        shape: *shape,
+        timing,
+        tflops: flops(shape) / timing.median * 1e-12,
+        bytes_per_s: (shape.tokens() * RECORD_BYTES) as f64 / timing.median,
+        floor,
+        share_of_floor: floor / timing.median,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floors_of_an_h200() {
+        let ceilings = Ceilings { read: 4.53e12, fp8: Some(1459e12), bf16: Some(788e12) };
+        let floor = |heads| ceilings.floor(&Shape { batch: 32, length: 65_536, heads, q_len: 1 }) * 1e6;
+        assert_eq!((floor(16).round(), floor(128).round()), (298.0, 421.0));
+    }
+}
