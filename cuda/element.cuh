@@ -54,6 +54,12 @@ struct Element16 {
         store_u16(p, u16(pair));
         store_u16(p + 2, u16(pair >> 16));
     }
+    static __device__ __forceinline__ void store_elements(u8* p, Vector v) {
+        store_pair_elements(p, v.x);
+        store_pair_elements(p + 4, v.y);
+        store_pair_elements(p + 8, v.z);
+        store_pair_elements(p + 12, v.w);
+    }
 
     // Largest magnitude, two at a time; 0 for nothing but NaN.
     static __device__ __forceinline__ float abs_max(Pair pair) {
@@ -109,6 +115,10 @@ struct F32 {
     static __device__ __forceinline__ void store_pair_elements(u8* p, Pair pair) {
         store_u32(p, pair.x);
         store_u32(p + 4, pair.y);
+    }
+    static __device__ __forceinline__ void store_elements(u8* p, Vector v) {
+        store_pair_elements(p, {v.x, v.y});
+        store_pair_elements(p + 8, {v.z, v.w});
     }
 
     // Largest magnitude; 0 for nothing but NaN.

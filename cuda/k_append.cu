@@ -25,15 +25,13 @@ __device__ __forceinline__ void k_append(const KAppendArgs& args) {
     // A negative slot means skip; one past the cache must not be written either.
     const CacheArgs& cache = args.cache;
     if (slot < 0 || slot >= cache.num_slots) return;
-    const u64 page = divide(slot, cache.page_divisor);
-    const u32 record = u32(slot - page * cache.page_size);
-    u8* base = cache.base + i64(page) * cache.page_stride;
+    const RecordPlace at = place_of(cache, slot);
 #pragma unroll
     for (u32 i = 0; i < RawRow<T>::VECTORS; i++) {
-        store_words(base + content_offset(cache.page_size, record, RawRow<T>::dim(i, lane)), row.content[i]);
+        store_words(at.page + content_offset(cache.page_size, at.row, RawRow<T>::dim(i, lane)), row.content[i]);
     }
-    store_u32(base + rope_offset(cache.page_size, record, 4 * lane), row.rope);
-    if (lane == 0) store_f32(reinterpret_cast<float*>(base + scale_offset(cache.page_size, record)), row.scale);
+    store_u32(at.page + rope_offset(cache.page_size, at.row, 4 * lane), row.rope);
+    if (lane == 0) store_f32(reinterpret_cast<float*>(at.page + scale_offset(cache.page_size, at.row)), row.scale);
 }
 
 }  // namespace snapmla

@@ -1,23 +1,32 @@
-//! Launch shapes of the kernels that give a warp a row.
+//! Launches of the kernels that give a warp a row.
 
+use super::Stream;
+use super::kernel::Kernel;
+use super::launch::Launch;
 use crate::error::{Error, Result};
 
 /// Warps a block, as in `cuda/row.cuh`.
 const WARPS: i64 = 4;
 /// Threads a block.
-pub const BLOCK: u32 = 32 * WARPS as u32;
+const BLOCK: u32 = 32 * WARPS as u32;
 
-/// A grid with a warp for each of `rows`.
-pub fn warp_blocks(rows: i64) -> Result<(u32, u32, u32)> {
-    // The x dimension of a grid ends at 2^31 - 1.
-    match i32::try_from((rows - 1) / WARPS + 1) {
-        Ok(blocks) => Ok((blocks as u32, 1, 1)),
-        Err(_) => Err(Error::unsupported(format!("{rows} rows are more than one launch takes"))),
-    }
+/// Launches `kernel` with a warp for each of `rows`, `layers` times over.
+pub fn run_rows<Args: Copy>(
+    kernel: &Kernel<Args>,
+    rows: i64,
+    layers: usize,
+    stream: Stream,
+    args: &Args,
+) -> Result<()> {
+    // A grid ends at 2^31 - 1 blocks in x and 65,535 in y.
+    let (Ok(x), Ok(y)) = (i32::try_from((rows - 1) / WARPS + 1), u16::try_from(layers)) else {
+        return Err(Error::unsupported(format!("{rows} rows in {layers} layers are more than one launch takes")));
+    };
+    let grid = (x as u32, y.into(), 1);
+    Launch { kernel, grid, block: BLOCK, shared: 0, cooperative: false, pdl: true }.run(stream, args)
 }
 
-/// 1 if the pointer and every stride are multiples of `alignment`, 0 if not.
-pub fn aligned<T>(ptr: *const T, strides: &[i64], alignment: usize) -> u32 {
-    let bits = strides.iter().fold(ptr as usize, |bits, &stride| bits | stride as usize);
-    u32::from(bits.is_multiple_of(alignment))
+/// Whether the pointer and every stride are multiples of `alignment`: then the kernel may use vector accesses.
+pub fn aligned<T>(ptr: *const T, strides: &[i64], alignment: usize) -> bool {
+    strides.iter().fold(ptr as usize, |bits, &stride| bits | stride as usize).is_multiple_of(alignment)
 }

@@ -1,8 +1,7 @@
 //! Launches K-append.
 
 use super::args::{CacheArgs, KAppendArgs};
-use super::grid::{self, warp_blocks};
-use super::launch::Launch;
+use super::grid::{aligned, run_rows};
 use super::{Cuda, Stream};
 use crate::error::Result;
 use crate::request::{Dtype, KAppendRequest};
@@ -14,6 +13,8 @@ impl Cuda {
             return Ok(());
         }
         self.check_pointers(&[("content", content.ptr), ("rope", rope.ptr), ("slots", slots.cast())])?;
+        let vector =
+            aligned(content.ptr, &[content.stride], 16) && aligned(rope.ptr, &[rope.stride], 2 * dtype.bytes());
         let args = KAppendArgs {
             cache: CacheArgs::new(&cache, layer),
             content: content.ptr,
@@ -22,11 +23,7 @@ impl Cuda {
             rope_stride: rope.stride,
             slots,
             num_tokens,
-            vector: grid::aligned(content.ptr, &[content.stride], 16).min(grid::aligned(
-                rope.ptr,
-                &[rope.stride],
-                2 * dtype.bytes(),
-            )),
+            vector: vector.into(),
             reserved: 0,
         };
         let kernel = match dtype {
@@ -34,7 +31,6 @@ impl Cuda {
             Dtype::F16 => &self.kernels.k_append_f16,
             Dtype::F32 => &self.kernels.k_append_f32,
         };
-        let grid = warp_blocks(num_tokens)?;
-        Launch { kernel, grid, block: grid::BLOCK, shared: 0, cooperative: false, pdl: true }.run(stream, &args)
+        run_rows(kernel, num_tokens, 1, stream, &args)
     }
 }

@@ -26,4 +26,14 @@ kernels! {
     k_append_bf16: KAppendArgs = "k_append" / "snapmla_k_append_bf16", 0;
     k_append_f16: KAppendArgs = "k_append" / "snapmla_k_append_f16", 0;
     k_append_f32: KAppendArgs = "k_append" / "snapmla_k_append_f32", 0;
+    q_quant_bf16: QQuantArgs = "q_quant" / "snapmla_q_quant_bf16", 0;
+    q_quant_f16: QQuantArgs = "q_quant" / "snapmla_q_quant_f16", 0;
+    q_quant_f32: QQuantArgs = "q_quant" / "snapmla_q_quant_f32", 0;
+    fetch_dequant_bf16: FetchArgs = "fetch_dequant" / "snapmla_fetch_dequant_bf16", 0;
+    fetch_dequant_f16: FetchArgs = "fetch_dequant" / "snapmla_fetch_dequant_f16", 0;
+    fetch_dequant_f32: FetchArgs = "fetch_dequant" / "snapmla_fetch_dequant_f32", 0;
+    records_copy: RecordsCopyArgs = "records_copy" / "snapmla_records_copy", 0;
+    merge_bf16: MergeArgs = "merge" / "snapmla_merge_bf16", 0;
+    merge_f16: MergeArgs = "merge" / "snapmla_merge_f16", 0;
+    merge_f32: MergeArgs = "merge" / "snapmla_merge_f32", 0;
 }

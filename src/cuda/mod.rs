@@ -8,6 +8,7 @@ mod args;
 mod clear_pages;
 mod device;
 mod driver;
+mod fetch_dequant;
 mod grid;
 mod images;
 mod k_append;
@@ -15,8 +16,11 @@ mod kernel;
 mod kernels;
 mod launch;
 mod library;
+mod merge;
 mod nvrtc;
 mod pointers;
+mod q_quant;
+mod records_copy;
 
 use std::os::raw::c_void;
 
@@ -31,7 +35,7 @@ pub type Stream = *mut c_void;
 
 pub struct Cuda {
     device: Device,
-    kernels: Kernels,
+    kernels: Box<Kernels>,
     check_pointers: bool,
 }
 
@@ -39,7 +43,7 @@ impl Cuda {
     /// Finds the driver and the device, loads the kernels. The error says what is missing.
     pub fn open(ordinal: i32, check_pointers: bool) -> Result<Self> {
         let device = Device::open(ordinal)?;
-        let kernels = Kernels::bind(Libraries::get(&device)?, &device)?;
+        let kernels = Box::new(Kernels::bind(Libraries::get(&device)?, &device)?);
         Ok(Self { device, kernels, check_pointers })
     }
 
@@ -59,23 +63,7 @@ impl Cuda {
         0
     }
 
-    pub fn q_quant(&self, _request: &QQuantRequest, _stream: Stream) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
-    }
-
-    pub fn records_copy(&self, _request: &RecordsCopyRequest, _stream: Stream) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
-    }
-
     pub fn decode(&self, _request: &DecodeRequest, _stream: Stream) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
-    }
-
-    pub fn fetch_dequant(&self, _request: &FetchRequest, _stream: Stream) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
-    }
-
-    pub fn merge(&self, _request: &MergeRequest, _stream: Stream) -> Result<()> {
         Err(Error::unsupported("not built yet"))
     }
 }

@@ -1,0 +1,37 @@
+// Votes and shuffles of a whole warp.
+#pragma once
+
+#include "ptx/types.cuh"
+
+namespace snapmla {
+
+// The lanes where `vote` holds.
+// https://docs.nvidia.com/cuda/parallel-thread-execution/#parallel-synchronization-and-communication-instructions-vote-sync
+__device__ __forceinline__ u32 warp_ballot(bool vote) {
+    u32 lanes;
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "setp.ne.u32 p, %1, 0;\n"
+        "vote.sync.ballot.b32 %0, p, 0xffffffff;\n"
+        "}"
+        : "=r"(lanes)
+        : "r"(u32(vote)));
+    return lanes;
+}
+
+// https://docs.nvidia.com/cuda/parallel-thread-execution/#data-movement-and-conversion-instructions-shfl-sync
+__device__ __forceinline__ float warp_shuffle_xor(float x, u32 mask) {
+    float v;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(v) : "f"(x), "r"(mask));
+    return v;
+}
+
+// Lane `lane`'s value.
+__device__ __forceinline__ float warp_shuffle(float x, u32 lane) {
+    float v;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(v) : "f"(x), "r"(lane));
+    return v;
+}
+
+}  // namespace snapmla
