@@ -2,6 +2,7 @@
 
 mod address;
 mod clear_pages;
+mod decode;
 mod fetch;
 mod float_env;
 mod isa;
@@ -20,7 +21,7 @@ mod workers;
 
 use self::isa::Isa;
 use self::workers::Workers;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::request::*;
 
 pub struct Cpu {
@@ -49,8 +50,8 @@ impl Cpu {
         Ok(())
     }
 
-    pub fn decode_workspace_size(&self, _limits: &DecodeLimits) -> u64 {
-        0
+    pub fn decode_workspace_size(&self, limits: &DecodeLimits) -> u64 {
+        decode::workspace_size(limits)
     }
 
     pub fn k_append(&self, request: &KAppendRequest) -> Result<()> {
@@ -66,8 +67,8 @@ impl Cpu {
         records_copy::records_copy(&self.workers, request)
     }
 
-    pub fn decode(&self, _request: &DecodeRequest) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
+    pub fn decode(&self, request: &DecodeRequest) -> Result<()> {
+        decode::decode(&self.workers, self.isa, request)
     }
 
     pub fn fetch_dequant(&self, request: &FetchRequest) -> Result<()> {
