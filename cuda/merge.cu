@@ -10,7 +10,10 @@
 namespace snapmla {
 
 constexpr float LOG2E = 1.4426950408889634f;
-constexpr float INFINITE = __builtin_huge_valf();
+
+__device__ __forceinline__ float infinity() {
+    return __uint_as_float(0x7f800000);
+}
 
 // The larger of all lanes' values; unlike fmaxf it keeps a NaN.
 __device__ __forceinline__ float warp_larger(float x) {
@@ -69,12 +72,46 @@ __device__ __forceinline__ void store_values(u8* row, u32 dim, const float (&x)[
     }
 }
 
+// A lane's share of some parts of one row: vector i covers dims (32 i + lane) * VALUES onwards.
+template <class T>
+struct PartRows {
+    static constexpr u32 VECTORS = CONTENT_DIM / (WARP * T::VALUES);
+    // Loads in flight together: 4 KB a warp.
+    static constexpr u32 PARTS = 8 / T::BYTES;
+    static_assert(WARP % PARTS == 0, "a warp's weights serve whole steps");
+
+    typename T::Vector raw[PARTS][VECTORS];
+
+    static __device__ __forceinline__ u32 dim(u32 vector, u32 lane) { return (WARP * vector + lane) * T::VALUES; }
+
+    // The first PARTS of `count` parts from `first` on.
+    __device__ __forceinline__ void load(const u8* first, i64 stride, u32 count, bool vector, u32 lane) {
+        if (vector) {
+            load_by<true>(first, stride, count, lane);
+        } else {
+            load_by<false>(first, stride, count, lane);
+        }
+    }
+
+private:
+    template <bool VECTOR>
+    __device__ __forceinline__ void load_by(const u8* first, i64 stride, u32 count, u32 lane) {
+#pragma unroll
+        for (u32 p = 0; p < PARTS; p++) {
+            if (p >= count) break;
+#pragma unroll
+            for (u32 i = 0; i < VECTORS; i++) {
+                const u8* at = first + p * stride + dim(i, lane) * T::BYTES;
+                raw[p][i] = VECTOR ? load_u32x4(at) : T::load_elements(at);
+            }
+        }
+    }
+};
+
 template <class T>
 __device__ __forceinline__ void merge(const MergeArgs& args) {
-    constexpr u32 VECTORS = CONTENT_DIM / (WARP * T::VALUES);
-    // Parts whose loads are in flight together: 4 KB a warp.
-    constexpr u32 PARTS_AT_ONCE = 8 / T::BYTES;
-    static_assert(WARP % PARTS_AT_ONCE == 0, "a warp's weights serve whole steps");
+    using Rows = PartRows<T>;
+    constexpr u32 VECTORS = Rows::VECTORS;
     grid_dependency_wait();
     grid_launch_dependents();
     const u32 lane = lane_index();
@@ -85,42 +122,25 @@ __device__ __forceinline__ void merge(const MergeArgs& args) {
     const i64 head = index - token * args.num_heads;
     const u8* parts = args.parts + token * args.parts_token_stride + head * args.parts_head_stride;
     const u8* parts_lse = args.parts_lse + token * args.parts_lse_token_stride + head * args.parts_lse_head_stride;
-    const auto dim = [lane](u32 vector) { return (WARP * vector + lane) * T::VALUES; };
 
-    typename T::Vector raw[PARTS_AT_ONCE][VECTORS];
-    const auto load_parts_by = [&](u32 first, auto load) {
-#pragma unroll
-        for (u32 p = 0; p < PARTS_AT_ONCE; p++) {
-            if (first + p >= args.num_parts) break;
-            const u8* part = parts + (first + p) * args.parts_part_stride;
-#pragma unroll
-            for (u32 i = 0; i < VECTORS; i++) raw[p][i] = load(part + dim(i) * T::BYTES);
-        }
-    };
-    const auto load_parts = [&](u32 first) {
-        if (args.vector) {
-            load_parts_by(first, [](const u8* p) { return load_u32x4(p); });
-        } else {
-            load_parts_by(first, [](const u8* p) { return T::load_elements(p); });
-        }
-    };
-
-    float reference = -INFINITE;
+    Rows rows;
+    float reference = -infinity();
     float total = 0.0f;
     float sum[VECTORS][T::VALUES] = {};
     // A lane weighs one part at a time: nearly always the only round.
 #pragma unroll 1
     for (u32 round = 0; round < args.num_parts; round += WARP) {
         // Asked for before their weights are known, so that few parts cost one trip to memory.
-        load_parts(round);
-        float lse = -INFINITE;
+        rows.load(parts + round * args.parts_part_stride, args.parts_part_stride, args.num_parts - round, args.vector,
+                  lane);
+        float lse = -infinity();
         if (round + lane < args.num_parts) {
             lse = load_f32(reinterpret_cast<const float*>(parts_lse + (round + lane) * args.parts_lse_part_stride));
         }
         // Some kernels mark with +inf a part that attended to nothing.
-        if (lse == INFINITE) lse = -INFINITE;
+        if (lse == infinity()) lse = -infinity();
         float largest = warp_larger(lse);
-        if (largest == -INFINITE) continue;
+        if (largest == -infinity()) continue;
         if (round > 0) {
             largest = largest < reference ? reference : largest;
             const float shrink = exponential(reference - largest);
@@ -135,17 +155,21 @@ __device__ __forceinline__ void merge(const MergeArgs& args) {
         const float weight = exponential(lse - reference);
         total += warp_sum(weight);
 #pragma unroll 1
-        for (u32 step = 0; step < WARP && round + step < args.num_parts; step += PARTS_AT_ONCE) {
-            if (step > 0) load_parts(round + step);
+        for (u32 step = 0; step < WARP && round + step < args.num_parts; step += Rows::PARTS) {
+            if (step > 0) {
+                const u32 first = round + step;
+                rows.load(parts + first * args.parts_part_stride, args.parts_part_stride, args.num_parts - first,
+                          args.vector, lane);
+            }
 #pragma unroll
-            for (u32 p = 0; p < PARTS_AT_ONCE; p++) {
+            for (u32 p = 0; p < Rows::PARTS; p++) {
                 const float part_weight = warp_shuffle(weight, step + p);
                 // Whatever an empty part's output holds must not matter. Lanes past the last part weigh 0, too.
                 if (part_weight == 0.0f) continue;
 #pragma unroll
                 for (u32 i = 0; i < VECTORS; i++) {
                     float x[T::VALUES];
-                    T::unpack(raw[p][i], x);
+                    T::unpack(rows.raw[p][i], x);
 #pragma unroll
                     for (u32 j = 0; j < T::VALUES; j++) sum[i][j] = __fmaf_rn(part_weight, x[j], sum[i][j]);
                 }
@@ -153,18 +177,18 @@ __device__ __forceinline__ void merge(const MergeArgs& args) {
         }
     }
 
-    const bool empty = reference == -INFINITE;
+    const bool empty = reference == -infinity();
     const float scale = empty ? 0.0f : __frcp_rn(total);
     u8* out = args.out + token * args.out_token_stride + head * args.out_head_stride;
 #pragma unroll
     for (u32 i = 0; i < VECTORS; i++) {
 #pragma unroll
         for (u32 j = 0; j < T::VALUES; j++) sum[i][j] *= scale;
-        store_values(out, dim(i), sum[i], args.out_dtype, args.vector);
+        store_values(out, Rows::dim(i, lane), sum[i], args.out_dtype, args.vector);
     }
     if (args.lse != nullptr && lane == 0) {
         u8* at = args.lse + token * args.lse_token_stride + head * args.lse_head_stride;
-        store_f32(reinterpret_cast<float*>(at), empty ? -INFINITE : reference + logf(total));
+        store_f32(reinterpret_cast<float*>(at), empty ? -infinity() : reference + logf(total));
     }
 }
 
