@@ -1,0 +1,65 @@
+//! C and C++ programs that use the library as its users do: header, linker, loader.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::library;
+
+/// A source file, the standard it is read by, and where its `snapmla.h` is.
+pub struct Consumer {
+    pub source: &'static str,
+    pub standard: &'static str,
+    pub include: &'static str,
+}
+
+impl Consumer {
+    /// Compiles with warnings as errors, links, runs; panics with what was said if any of it fails.
+    pub fn runs(&self) {
+        let root = library::root();
+        let folder = self.folder();
+        let program = folder.join("program");
+        let soname = folder.join("libsnapmla.so.0");
+        std::fs::copy(library::built(), &soname).expect("the library is copied under its soname");
+        let cpp = self.standard.starts_with("c++");
+        let mut compile = compiler(cpp, &folder).to_command();
+        compile
+            .arg(format!("-std={}", self.standard))
+            .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-x", if cpp { "c++" } else { "c" }])
+            .arg(root.join(self.source))
+            .args(["-x", "none"])
+            .arg(format!("-I{}", root.join(self.include).display()))
+            .arg(format!("-I{}", root.join("tests/consumers").display()))
+            .arg(&soname)
+            .args(["-lm", "-lpthread", "-o"])
+            .arg(&program);
+        self.succeeds(&mut compile);
+        self.succeeds(Command::new(&program).env("LD_LIBRARY_PATH", &folder));
+    }
+
+    fn succeeds(&self, command: &mut Command) {
+        let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        assert!(
+            output.status.success(),
+            "{} as {}: {}\n{}{}",
+            self.source,
+            self.standard,
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    /// An empty folder of its own.
+    fn folder(&self) -> PathBuf {
+        let name = format!("{}-{}", self.source.replace(['/', '.'], "-"), self.standard);
+        let folder = Path::new(env!("OUT_DIR")).join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("a folder for the program");
+        folder
+    }
+}
+
+fn compiler(cpp: bool, folder: &Path) -> cc::Tool {
+    let target = env!("TARGET_TRIPLE");
+    cc::Build::new().cpp(cpp).target(target).host(target).opt_level(1).out_dir(folder).cargo_metadata(false).get_compiler()
+}
