@@ -637,8 +637,9 @@ snapmla_status snapmla_cache_destroy(struct snapmla_cache *cache);
  * `params`: read during the call only; must not be NULL. Its arrays are the caller's, host memory on the CPU
  * backend and device memory on CUDA, and must stay as they are until the stream has passed this call: `content`
  * [num_tokens][512] and `rope` [num_tokens][64] of `dtype`, `slots` [num_tokens] int64. None of them may be NULL
- * unless `num_tokens` is 0. A token whose slot is negative or past the layer's `num_pages * page_size` slots is
- * skipped. No slot may occur twice in one call: which token it gets is not defined.
+ * unless `num_tokens` is 0. A token whose slot is negative is skipped. A slot past the layer's `num_pages *
+ * page_size` is a mistake: the CPU backend refuses the call and says which it is; CUDA, which cannot report from a
+ * launch, skips the token. No slot may occur twice in one call: which token it gets is not defined.
  *
  * `stream`: the stream to launch on; must be NULL on the CPU backend, which is done when it returns.
  *
@@ -676,8 +677,9 @@ snapmla_status snapmla_q_quant(struct snapmla_context *context,
  *
  * `params`: read during the call only; must not be NULL. `src_slots` and `dst_slots`, [num_records] int64, are the
  * caller's, host memory on the CPU backend and device memory on CUDA, and must stay as they are until the stream
- * has passed this call. Neither may be NULL unless `num_records` is 0. A pair with a slot that is negative or past
- * the layer's `num_pages * page_size` slots is skipped.
+ * has passed this call. Neither may be NULL unless `num_records` is 0. A pair with a negative slot is skipped. A
+ * slot past the layer's `num_pages * page_size` is a mistake: the CPU backend refuses the call and says which it
+ * is; CUDA, which cannot report from a launch, skips the pair.
  *
  * `stream`: the stream to launch on; must be NULL on the CPU backend, which is done when it returns.
  *
@@ -718,8 +720,8 @@ snapmla_status snapmla_decode_workspace_size(const struct snapmla_context *conte
  *
  * The queries of a sequence are its last tokens: append their keys first, and count them in `seq_lens`. Lengths
  * and page ids are read on the device when the launch runs, so that a captured graph may be replayed with others;
- * the shape of the launch depends on nothing but `params`. A page id outside the cache must not lie within a
- * sequence's length.
+ * the shape of the launch depends on nothing but `params`. A page id outside the cache within a sequence's length
+ * is a mistake, which the CPU backend refuses with the entry's place.
  *
  * Deterministic: the same call gives the same bits. A NaN or infinity in a record or query spoils only the rows
  * that attend to it.
@@ -747,8 +749,10 @@ snapmla_status snapmla_decode(struct snapmla_context *context,
  * out, `content` [num_tokens][512] and `rope` [num_tokens][64] of `dtype`.
  *
  * May be NULL: one of `slots` and `block_table`, and one must be; `starts`, for 0; one of `content` and `rope`,
- * which is then skipped; all when `num_tokens` is 0. A slot past the layer's `num_pages * page_size` slots, and a
- * token past `max_pages * page_size`, leave their row unwritten as a negative slot does.
+ * which is then skipped; all when `num_tokens` is 0. A token outside the cache (a slot past the layer's `num_pages
+ * * page_size`, a page that is none, a token past `max_pages * page_size`) is a mistake: the CPU backend refuses
+ * the call and says which it is; CUDA, which cannot report from a launch, leaves the row of such a slot unwritten
+ * and fills the row of such a page or token with NaN.
  *
  * `stream`: the stream to launch on; must be NULL on the CPU backend, which is done when it returns.
  *

@@ -47,8 +47,8 @@ pub unsafe extern "C" fn snapmla_decode_workspace_size(
 ///
 /// The queries of a sequence are its last tokens: append their keys first, and count them in `seq_lens`. Lengths
 /// and page ids are read on the device when the launch runs, so that a captured graph may be replayed with others;
-/// the shape of the launch depends on nothing but `params`. A page id outside the cache must not lie within a
-/// sequence's length.
+/// the shape of the launch depends on nothing but `params`. A page id outside the cache within a sequence's length
+/// is a mistake, which the CPU backend refuses with the entry's place.
 ///
 /// Deterministic: the same call gives the same bits. A NaN or infinity in a record or query spoils only the rows
 /// that attend to it.

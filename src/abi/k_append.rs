@@ -13,8 +13,9 @@ use crate::request::KAppendRequest;
 /// `params`: read during the call only; must not be NULL. Its arrays are the caller's, host memory on the CPU
 /// backend and device memory on CUDA, and must stay as they are until the stream has passed this call: `content`
 /// [num_tokens][512] and `rope` [num_tokens][64] of `dtype`, `slots` [num_tokens] int64. None of them may be NULL
-/// unless `num_tokens` is 0. A token whose slot is negative or past the layer's `num_pages * page_size` slots is
-/// skipped. No slot may occur twice in one call: which token it gets is not defined.
+/// unless `num_tokens` is 0. A token whose slot is negative is skipped. A slot past the layer's `num_pages *
+/// page_size` is a mistake: the CPU backend refuses the call and says which it is; CUDA, which cannot report from a
+/// launch, skips the token. No slot may occur twice in one call: which token it gets is not defined.
 ///
 /// `stream`: the stream to launch on; must be NULL on the CPU backend, which is done when it returns.
 ///

@@ -12,8 +12,9 @@ use crate::request::RecordsCopyRequest;
 ///
 /// `params`: read during the call only; must not be NULL. `src_slots` and `dst_slots`, [num_records] int64, are the
 /// caller's, host memory on the CPU backend and device memory on CUDA, and must stay as they are until the stream
-/// has passed this call. Neither may be NULL unless `num_records` is 0. A pair with a slot that is negative or past
-/// the layer's `num_pages * page_size` slots is skipped.
+/// has passed this call. Neither may be NULL unless `num_records` is 0. A pair with a negative slot is skipped. A
+/// slot past the layer's `num_pages * page_size` is a mistake: the CPU backend refuses the call and says which it
+/// is; CUDA, which cannot report from a launch, skips the pair.
 ///
 /// `stream`: the stream to launch on; must be NULL on the CPU backend, which is done when it returns.
 ///

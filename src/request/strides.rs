@@ -57,6 +57,10 @@ pub fn resolve<const N: usize>(row: Row, mut dims: [Dim; N]) -> Result<[i64; N]>
         if dim.stride == 0 || dim.count <= 1 {
             dim.stride = packed;
         }
+        // Before any stride is derived from it.
+        if dim.stride < row.bytes {
+            return Err(Error::invalid(too_small(dim, row.bytes, None)));
+        }
         packed = product(dim.count.max(1), dim)?;
     }
     let strides = dims.map(|dim| dim.stride);
@@ -81,7 +85,6 @@ pub fn resolve<const N: usize>(row: Row, mut dims: [Dim; N]) -> Result<[i64; N]>
 }
 
 fn product(count: i64, dim: &Dim) -> Result<i64> {
-    // A negative stride is refused by the caller with a better text; here it only must not pass for a small one.
     count.checked_mul(dim.stride).ok_or_else(|| overflow(dim))
 }
 

@@ -28,11 +28,15 @@ static int64_t slot_of(int sequence, int token) {
   return (int64_t)block_table[sequence][token / PAGE] * PAGE + token % PAGE;
 }
 
+/* Memory that lives as long as the program, as an engine's pool does. */
+static void *pool[64];
+static int pooled = 0;
+
 static void *aligned(size_t bytes) {
-  /* Lives as long as the program, as an engine's pool does. */
-  const uintptr_t raw = (uintptr_t)malloc(bytes + 256);
-  CHECK(raw != 0);
-  return (void *)((raw + 255) & ~(uintptr_t)255);
+  void *raw = malloc(bytes + 256);
+  CHECK(raw != NULL && pooled < 64);
+  pool[pooled++] = raw;
+  return (void *)(((uintptr_t)raw + 255) & ~(uintptr_t)255);
 }
 
 /* Appends `count` tokens to a sequence; content and rope lie interleaved in rows that are wider than both. */
@@ -354,5 +358,8 @@ int main(void) {
   expect(snapmla_cache_destroy(cache));
   CHECK(snapmla_cache_destroy(cache) == SNAPMLA_STATUS_INVALID_HANDLE);
   CHECK(snapmla_context_destroy(context) == SNAPMLA_STATUS_INVALID_HANDLE);
+  while (pooled > 0) {
+    free(pool[--pooled]);
+  }
   return 0;
 }

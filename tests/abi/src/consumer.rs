@@ -51,7 +51,7 @@ impl Consumer {
 
     /// An empty folder of its own.
     fn folder(&self) -> PathBuf {
-        let name = format!("{}-{}", self.source.replace(['/', '.'], "-"), self.standard);
+        let name = [self.source, self.standard, self.include].join("-").replace(['/', '.'], "-");
         let folder = Path::new(env!("OUT_DIR")).join(name);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder for the program");
@@ -61,5 +61,12 @@ impl Consumer {
 
 fn compiler(cpp: bool, folder: &Path) -> cc::Tool {
     let target = env!("TARGET_TRIPLE");
-    cc::Build::new().cpp(cpp).target(target).host(target).opt_level(1).out_dir(folder).cargo_metadata(false).get_compiler()
+    cc::Build::new()
+        .cpp(cpp)
+        .target(target)
+        .host(target)
+        .opt_level(1)
+        .out_dir(folder)
+        .cargo_metadata(false)
+        .get_compiler()
 }
