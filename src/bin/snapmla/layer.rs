@@ -104,12 +104,14 @@ impl Layer {
         let mut rng = Rng::new(self.seed, 2, (position * self.heads + head) as u64);
         let temperature = 0.5 * 8f32.powf(head as f32 / (self.heads.max(2) - 1) as f32);
         let content_power: f32 = self.content_sigma.iter().map(|s| s * s).sum();
-        let content_gain = temperature / (self.softmax_scale * content_power.sqrt());
+        // Content and rope share it equally.
+        let part = temperature * std::f32::consts::FRAC_1_SQRT_2;
+        let content_gain = part / (self.softmax_scale * content_power.sqrt());
         for x in content {
             *x = content_gain * rng.normal();
         }
         // A model that learns a loud key channel learns quiet queries for it.
-        let rope_gain = temperature / (self.softmax_scale * (ROPE as f32).sqrt());
+        let rope_gain = part / (self.softmax_scale * (ROPE as f32).sqrt());
         for (i, x) in rope.iter_mut().enumerate() {
             *x = rope_gain * rng.normal() / self.rope_mean[i].hypot(self.rope_sigma[i]);
         }

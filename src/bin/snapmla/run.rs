@@ -15,13 +15,13 @@ use crate::queries::QuerySet;
 use crate::report::Report;
 use crate::rng::Rng;
 use crate::session::{Limits, Output, Session};
-use crate::table::{Facts, duration, grouped, rate};
+use crate::table::{Facts, duration, flop_rate, grouped, rate};
 use crate::verify::{Measured, Verification, check_prefix};
 
 const SEED: u64 = 1;
 /// Query tokens of the last step, as multi-token prediction asks them.
 const MTP: usize = 4;
-/// Back-to-back calls under the clock.
+/// Back-to-back calls under the clock; fewer where they take longer than a second.
 const TIMED_CALLS: usize = 20;
 /// Steps after which answers are looked at.
 const LOOKS: usize = 4;
@@ -56,8 +56,8 @@ struct Bounds {
 }
 
 /// The CPU's sums are f32; the GPU's tensor cores add with fewer bits.
-const CPU_BOUNDS: Bounds = Bounds { decode: 3e-2, lse: 1e-5, whole: 1e-1, whole_lse: 2e-2 };
-const CUDA_BOUNDS: Bounds = Bounds { decode: 4e-2, lse: 6e-3, whole: 1e-1, whole_lse: 2e-2 };
+const CPU_BOUNDS: Bounds = Bounds { decode: 3e-2, lse: 1e-5, whole: 1e-1, whole_lse: 5e-2 };
+const CUDA_BOUNDS: Bounds = Bounds { decode: 4e-2, lse: 6e-3, whole: 1e-1, whole_lse: 5e-2 };
 
 #[derive(Serialize)]
 struct Numbers {
@@ -194,8 +194,12 @@ fn prompt_length(tokens: usize, b: usize, sequences: usize) -> usize {
 
 /// Seconds of one decode call, from calls put on the stream back to back.
 fn time_calls(engine: &Engine, session: &Session, queries: &QuerySet, heads: usize, output: &Output) -> Result<f64> {
-    let calls = || (0..TIMED_CALLS).try_for_each(|_| session.decode(queries.raw(), 1, heads, SOFTMAX_SCALE, output));
-    Ok(engine.place.time(calls)? / TIMED_CALLS as f64)
+    let time = |calls: usize| {
+        let work = || (0..calls).try_for_each(|_| session.decode(queries.raw(), 1, heads, SOFTMAX_SCALE, output));
+        Ok(engine.place.time(work)? / calls as f64)
+    };
+    let first = time(1)?;
+    time(((1.0 / first) as usize).clamp(1, TIMED_CALLS))
 }
 
 impl Bounds {
@@ -244,13 +248,13 @@ fn facts(n: &Numbers, bounds: &Bounds) -> Facts {
     facts.add(
         "decode",
         format!(
-            "{} a call: {}, {:.0} % of {} ({}); {:.2} TFLOP/s",
+            "{} a call: {}, {:.0} % of {} ({}); {}",
             duration(n.decode_s),
             rate(n.decode_bytes_per_s),
             100.0 * n.share_of_ceiling,
             rate(n.ceiling.bytes_per_s),
             n.ceiling.how,
-            n.decode_flops * 1e-12
+            flop_rate(n.decode_flops)
         ),
     );
     facts.add("decode error", error(&n.decode_error, bounds.decode, bounds.lse));

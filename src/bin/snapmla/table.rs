@@ -78,6 +78,14 @@ pub fn rate(bytes_per_s: f64) -> String {
     }
 }
 
+/// An operation rate in GFLOP/s or TFLOP/s.
+pub fn flop_rate(flops: f64) -> String {
+    match flops {
+        r if r >= 1e12 => format!("{} TFLOP/s", significant(r * 1e-12)),
+        r => format!("{} GFLOP/s", significant(r * 1e-9)),
+    }
+}
+
 pub fn significant(x: f64) -> String {
     match x {
         x if x >= 100.0 => format!("{x:.0}"),

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Numbers;
-use crate::table::{Columns, duration, rate, significant};
+use crate::table::{Columns, duration, flop_rate, rate};
 
 pub fn text(numbers: &Numbers) -> String {
     let mut text = format!("{}\n{}\n\n", numbers.device, numbers.method);
     if !numbers.decode.is_empty() {
-        let mut columns = Columns::new(&["batch", "length", "heads", "q_len", "time", "TFLOP/s", "read", "of floor"]);
+        let mut columns = Columns::new(&["batch", "length", "heads", "q_len", "time", "rate", "read", "of floor"]);
         for line in &numbers.decode {
             columns.add(vec![
                 line.shape.batch.to_string(),
@@ -18,7 +18,7 @@ pub fn text(numbers: &Numbers) -> String {
                 line.shape.heads.to_string(),
                 line.shape.q_len.to_string(),
                 duration(line.timing.median),
-                significant(line.tflops),
+                flop_rate(line.tflops * 1e12),
                 rate(line.bytes_per_s),
                 format!("{:.0} %", 100.0 * line.share_of_floor),
             ]);
