@@ -16,10 +16,11 @@ use crate::request::FetchRequest;
 /// out, `content` [num_tokens][512] and `rope` [num_tokens][64] of `dtype`.
 ///
 /// May be NULL: one of `slots` and `block_table`, and one must be; `starts`, for 0; one of `content` and `rope`,
-/// which is then skipped; all when `num_tokens` is 0. A token outside the cache (a slot past the layer's `num_pages
-/// * page_size`, a page that is none, a token past `max_pages * page_size`) is a mistake: the CPU backend refuses
-/// the call and says which it is; CUDA, which cannot report from a launch, leaves the row of such a slot unwritten
-/// and fills the row of such a page or token with NaN.
+/// which is then skipped; all when `num_tokens` is 0.
+///
+/// A token outside the cache is a mistake: a slot past the layer's `num_pages * page_size`, a page that is none, a
+/// token past `max_pages * page_size`. The CPU backend refuses the call and says which it is. CUDA, which cannot
+/// report from a launch, leaves the row of such a slot unwritten and fills the row of such a page or token with NaN.
 ///
 /// `stream`: the stream to launch on; must be NULL on the CPU backend, which is done when it returns.
 ///
