@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::os::raw::{c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::{mem, ptr, thread};
+use std::{mem, ptr};
 
 use cudarc::nvrtc::sys;
 
@@ -44,19 +44,15 @@ pub fn compile(sources: &[(&'static str, &'static str)]) -> Result<Vec<Image>> {
     for (name, source) in sources.iter().filter(|(name, _)| name.ends_with(".cuh")) {
         headers.push((text(name)?, text(source)?));
     }
-    let units = sources.iter().filter_map(|(name, source)| Some((name.strip_suffix(".cu")?, *source)));
-    let (nvrtc, headers) = (&nvrtc, &headers);
-    thread::scope(|scope| {
-        let running: Vec<_> = units
-            .map(|(module, source)| {
-                scope.spawn(move || {
-                    let code = nvrtc.cubin_of(&text(module)?, &text(source)?, headers)?;
-                    Ok(Image { module, code: Cow::Owned(code) })
-                })
-            })
-            .collect();
-        running.into_iter().map(|r| r.join().unwrap_or_else(|_| Err(Error::unavailable("NVRTC panicked")))).collect()
-    })
+    // One after the other: NVRTC holds a lock while it compiles.
+    let mut images = Vec::new();
+    for (name, source) in sources {
+        if let Some(module) = name.strip_suffix(".cu") {
+            let code = nvrtc.cubin_of(&text(name)?, &text(source)?, &headers)?;
+            images.push(Image { module, code: Cow::Owned(code) });
+        }
+    }
+    Ok(images)
 }
 
 impl Nvrtc {
@@ -111,7 +107,7 @@ impl Nvrtc {
         let texts: Vec<_> = headers.iter().map(|(_, text)| text.as_ptr()).collect();
         let options = OPTIONS.map(CStr::as_ptr);
         let failed = |call: &str, code: c_int, more: String| {
-            Error::unavailable(format!("{call} of {}.cu failed with {code}{more}", name.to_string_lossy()))
+            Error::unavailable(format!("{call} of {} failed with {code}{more}", name.to_string_lossy()))
         };
         let mut program = ptr::null_mut();
         // SAFETY: every text outlives the program; sizes are those NVRTC asks for.
