@@ -2,6 +2,7 @@
 
 use crate::request::{CacheView, Dtype};
 
+/// Declares an argument struct: its size, and each field with its offset.
 macro_rules! kernel_args {
     ($(#[$doc:meta])* $name:ident, $size:literal { $($field:ident: $ty:ty = $offset:literal,)* }) => {
         $(#[$doc])*
