@@ -49,6 +49,7 @@ static int elf_result = 0;
 static char failing_call[64];
 static int failing_code, failing_times;
 static size_t args_size;
+static int (*emulation)(const char *name, const uint32_t *grid, const uint32_t *block, const void *args);
 
 /* What they read. */
 static Launch launches[MAX_RECORDS];
@@ -79,6 +80,7 @@ void fake_fail(const char *call, int code, int times) {
     strncpy(failing_call, call, sizeof failing_call - 1);
     failing_code = code, failing_times = times;
 }
+void fake_set_emulation(int (*run)(const char *, const uint32_t *, const uint32_t *, const void *)) { emulation = run; }
 uint32_t fake_num_launches(void) { return num_launches; }
 const Launch *fake_launch(uint32_t i) { return &launches[i]; }
 uint32_t fake_num_memsets(void) { return num_memsets; }
@@ -263,7 +265,7 @@ CUresult cuLaunchKernelEx(const Config *config, CUfunction function, void **para
     }
     cuCtxGetCurrent(&launch->context);
     memcpy(launch->args, params[0], args_size);
-    return 0;
+    return emulation && emulation(launch->kernel, launch->grid, launch->block, params[0]) ? NOT_FOUND : 0;
 }
 CUresult cuMemsetD2D8Async(uint64_t dst, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream) {
     FAIL_ON_DEMAND();

@@ -15,18 +15,24 @@ const MARK: &str = "SNAPMLA_TEST_FAKE_DRIVER";
 
 /// Declares tests that each run in a process whose libcuda and NVRTC are the stand-ins.
 macro_rules! with_fake_driver {
-    ($($(#[$doc:meta])* fn $name:ident($fake:ident) $body:block)*) => {$(
-        $(#[$doc])*
-        #[test]
-        fn $name() {
-            $crate::harness::in_child(concat!(module_path!(), "::", stringify!($name)), |$fake| $body);
-        }
-    )*};
+    ($($tests:tt)*) => { $crate::harness::tests_in_children! { $crate::harness::build; $($tests)* } };
 }
 pub(crate) use with_fake_driver;
 
+/// Declares tests that run in processes of their own, with the libraries that `$build` makes.
+macro_rules! tests_in_children {
+    ($build:path; $($(#[$doc:meta])* fn $name:ident($fake:ident) $body:block)*) => {$(
+        $(#[$doc])*
+        #[test]
+        fn $name() {
+            $crate::harness::in_child(concat!(module_path!(), "::", stringify!($name)), $build, |$fake| $body);
+        }
+    )*};
+}
+pub(crate) use tests_in_children;
+
 /// Runs `body` in a child process with nothing but test `path` in it, and fails as it fails.
-pub fn in_child(path: &str, body: fn(&Fake)) {
+pub fn in_child(path: &str, build: fn() -> &'static Path, body: fn(&Fake)) {
     if env::var_os(MARK).is_some() {
         return body(&Fake::open());
     }
@@ -43,35 +49,33 @@ pub fn in_child(path: &str, body: fn(&Fake)) {
 }
 
 /// The folder with the stand-ins, under every name by which they might be looked for first.
-fn build() -> PathBuf {
+pub fn build() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER
-        .get_or_init(|| {
-            let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake_driver");
-            fs::create_dir_all(&folder).expect("a folder for the stand-ins");
-            compile("driver.c", &folder, "libcuda.so");
-            compile("nvrtc.c", &folder, "libnvrtc.so");
-            folder
-        })
-        .clone()
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake_driver");
+        fs::create_dir_all(&folder).expect("a folder for the stand-ins");
+        compile("driver.c", &folder, "libcuda.so");
+        compile("nvrtc.c", &folder, "libnvrtc.so");
+        folder
+    })
 }
 
 fn compile(source: &str, folder: &Path, library: &str) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver").join(source);
-    let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut compiler = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compiler.args(["-std=c11", "-Wall", "-Wextra", "-Werror"]).arg(source);
+    link(&mut compiler, folder, library);
+}
+
+/// Has `compiler` make a shared library in `folder`.
+pub fn link(compiler: &mut Command, folder: &Path, library: &str) {
     // Renamed into place: other test processes may be loading the last one.
     let fresh = folder.join(format!("{library}.{}", process::id()));
-    let status = Command::new(compiler)
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"])
-        // Not libcuda.so.1: a real NVRTC would find a loaded one and ask it for what a stand-in lacks.
-        .arg(format!("-Wl,-soname,{library}"))
-        .arg("-o")
-        .arg(&fresh)
-        .arg(source)
-        .status()
-        .expect("a C compiler");
+    // The soname is not libcuda.so.1: a real NVRTC would find a loaded one and ask it for what a stand-in lacks.
+    let soname = format!("-Wl,-soname,{library}");
+    let status = compiler.args(["-O1", "-shared", "-fPIC", &soname, "-o"]).arg(&fresh).status().expect("a compiler");
     assert!(status.success());
-    fs::rename(fresh, folder.join(library)).expect("the stand-in is in place");
+    fs::rename(fresh, folder.join(library)).expect("the library is in place");
 }
 
 #[repr(C)]
@@ -198,6 +202,12 @@ impl Fake {
     /// How many bytes of arguments the next launches have.
     pub fn set_args_size(&self, size: usize) {
         call!(self.driver, "fake_set_args_size", fn(usize), size);
+    }
+
+    /// From here on a launch runs its kernel (`emulation/launch.cpp`), and device memory is host memory.
+    pub fn emulate(&self) {
+        let emulate = symbol(open(c"libkernels.so"), "emulate");
+        call!(self.driver, "fake_set_emulation", fn(*mut c_void), emulate);
     }
 
     /// The next `times` calls of driver function `name` fail with `code`.

@@ -1,10 +1,14 @@
-//! The CUDA backend's host side without a GPU: a stand-in `libcuda.so.1` records what it is asked for.
+//! The CUDA backend without a GPU: a stand-in for libcuda records what it is asked for, and can have the kernels that
+//! give a warp a row run on the host.
 
 mod allocations;
 mod cache;
+mod data;
+mod emulation;
 mod harness;
 mod launching;
 mod loading;
 mod opening;
 mod operations;
 mod pointers;
+mod results;

@@ -1,0 +1,130 @@
+// What CUDA C++ has and C++ has not, for kernels whose warps share nothing: a block's warps run one after the other, a
+// warp's 32 lanes as coroutines that take turns at votes and shuffles. Divisions and roundings are the host's own, which
+// IEEE 754 makes the same.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ucontext.h>
+
+#define __device__
+#define __forceinline__ inline
+#define __global__
+#define __grid_constant__
+#define __launch_bounds__(...)
+
+struct Index {
+    uint32_t x, y, z;
+};
+inline Index threadIdx, blockIdx;
+
+inline float __uint_as_float(uint32_t x) {
+    float v;
+    std::memcpy(&v, &x, 4);
+    return v;
+}
+inline uint32_t __float_as_uint(float x) {
+    uint32_t v;
+    std::memcpy(&v, &x, 4);
+    return v;
+}
+// The GPU's arithmetic makes one NaN only.
+inline float canonical(float x) { return x == x ? x : __uint_as_float(0x7fffffff); }
+inline float __fmul_rn(float a, float b) { return canonical(a * b); }
+inline float __fdiv_rn(float a, float b) { return canonical(a / b); }
+inline float __frcp_rn(float a) { return canonical(1.0f / a); }
+inline float __fmaf_rn(float a, float b, float c) { return canonical(std::fma(a, b, c)); }
+inline uint64_t __umul64hi(uint64_t a, uint64_t b) { return uint64_t((unsigned __int128)a * b >> 64); }
+inline int __popc(uint32_t x) { return __builtin_popcount(x); }
+inline int max(int a, int b) { return a > b ? a : b; }
+inline uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+[[noreturn]] inline void fault(const char* what) {
+    std::fprintf(stderr, "emulated kernel: %s in block %u, thread %u\n", what, blockIdx.x, threadIdx.x);
+    std::abort();
+}
+
+enum class Collective { MAX_U32, BALLOT, SHUFFLE, SHUFFLE_XOR };
+
+class Warp {
+    static constexpr int LANES = 32;
+    static constexpr int STACK = 64 * 1024;
+
+    struct Lane {
+        ucontext_t context;
+        bool done;
+        Collective what;
+        uint32_t value, operand, result;
+    };
+    Lane lanes[LANES];
+    ucontext_t scheduler;
+    int running = 0;
+    const void* args;
+    void (*kernel)(const void*);
+    static inline char stacks[LANES][STACK];
+
+public:
+    static inline Warp* current = nullptr;
+
+    // Runs the lanes of warp `warp` to their end.
+    void run(uint32_t warp, void (*kernel_to_run)(const void*), const void* with) {
+        kernel = kernel_to_run, args = with, current = this;
+        for (int i = 0; i < LANES; i++) {
+            Lane& lane = lanes[i];
+            lane.done = false;
+            getcontext(&lane.context);
+            lane.context.uc_stack.ss_sp = stacks[i];
+            lane.context.uc_stack.ss_size = STACK;
+            lane.context.uc_link = &scheduler;
+            makecontext(&lane.context, enter, 0);
+        }
+        for (;;) {
+            int done = 0;
+            for (running = 0; running < LANES; running++) {
+                if (!lanes[running].done) {
+                    threadIdx.x = warp * LANES + running;
+                    swapcontext(&scheduler, &lanes[running].context);
+                }
+                done += lanes[running].done;
+            }
+            if (done == LANES) return;
+            if (done != 0) fault("a lane has left while others wait for it");
+            resolve();
+        }
+    }
+
+    uint32_t collective(Collective what, uint32_t value, uint32_t operand) {
+        Lane& lane = lanes[running];
+        lane.what = what, lane.value = value, lane.operand = operand;
+        swapcontext(&lane.context, &scheduler);
+        return lane.result;
+    }
+
+private:
+    static void enter() {
+        current->kernel(current->args);
+        current->lanes[current->running].done = true;
+    }
+
+    void resolve() {
+        uint32_t largest = 0, votes = 0;
+        for (int i = 0; i < LANES; i++) {
+            if (lanes[i].what != lanes[0].what) fault("lanes wait for different things");
+            largest = lanes[i].value > largest ? lanes[i].value : largest;
+            votes |= uint32_t(lanes[i].value != 0) << i;
+        }
+        for (int i = 0; i < LANES; i++) {
+            Lane& lane = lanes[i];
+            switch (lane.what) {
+            case Collective::MAX_U32: lane.result = largest; break;
+            case Collective::BALLOT: lane.result = votes; break;
+            case Collective::SHUFFLE: lane.result = lanes[lane.operand % LANES].value; break;
+            case Collective::SHUFFLE_XOR: lane.result = lanes[(i ^ lane.operand) % LANES].value; break;
+            }
+        }
+    }
+};
