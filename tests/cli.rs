@@ -133,11 +133,9 @@ fn files_that_cannot_be_used_are_named_with_what_is_wrong() {
     let mut dump = Dump::default();
     dump.set("q_rope", &[1, 2, 64], "I32");
     assert!(dump.complaint().contains("tensor 'q_rope' has type I32; BF16, F16 or F32 is wanted"));
-    let mut dump = Dump::default();
-    dump.fill = f32::NAN;
+    let dump = Dump { fill: f32::NAN, ..Dump::default() };
     assert!(dump.complaint().contains("holds NaN at element 0"));
-    let mut dump = Dump::default();
-    dump.softmax_scale = Some("wide");
+    let dump = Dump { softmax_scale: Some("wide"), ..Dump::default() };
     assert!(dump.complaint().contains("softmax_scale 'wide' is not a finite number"));
 
     let mut dump = Dump::default();
