@@ -21,6 +21,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import time
 
 import torch
 
@@ -292,16 +293,20 @@ class Contestant:
         self.samples += self.timed(min(200, max(1, int(seconds / self.replay_s))))
 
 
-def smi(device):
-    """Clock, power and temperature as they are this moment."""
+def smi(device, under_load=lambda: None):
+    """Clock, power and temperature as they are while `under_load` runs over and over."""
     fields = ["name", "driver_version", "clocks.sm", "clocks.mem", "power.draw", "power.limit", "temperature.gpu"]
     which = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
     command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits", "-i", which]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
-    except (OSError, subprocess.SubprocessError) as error:
+        query = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    except OSError as error:
         return {"error": str(error)}
-    return dict(zip(fields, (value.strip() for value in answer.strip().split(","))))
+    while query.poll() is None:
+        under_load()
+        time.sleep(0.01)
+    answer = query.stdout.read().strip()
+    return {"error": answer} if query.returncode else dict(zip(fields, answer.split(", ")))
 
 
 def floor_us(args, batch, length, heads, q_len):
@@ -324,9 +329,7 @@ def measure(args, library, context, pool, batch, length, heads, q_len):
         for contestant in contestants.values():
             contestant.turn(args.turn)
     for name, contestant in contestants.items():
-        contestant.load(1.0)
-        state = smi(args.device)  # while the queue is busy
-        torch.cuda.synchronize()
+        state = smi(args.device, lambda: (contestant.load(0.05), torch.cuda.synchronize()))
         row[f"{name}_us"] = statistics.median(contestant.samples) * 1e6
         row[f"{name}_least_us"] = min(contestant.samples) * 1e6
         row[f"{name}_most_us"] = max(contestant.samples) * 1e6
