@@ -11,6 +11,7 @@ use std::ptr;
 use cudarc::driver::sys;
 use once_cell::sync::OnceCell;
 
+use super::shared_library::is_installed;
 use crate::abi::types::*;
 use crate::error::{Error, Result};
 
@@ -128,8 +129,7 @@ impl Driver {
     }
 
     fn load() -> Result<Self> {
-        // SAFETY: loading the driver runs its constructors, as in every CUDA program.
-        if !unsafe { sys::is_culib_present() } {
+        if !is_installed("cuda") {
             return Err(Error::unavailable("the CUDA driver is not installed (libcuda.so.1 not found)"));
         }
         let symbols = Symbols::load()

@@ -21,6 +21,7 @@ mod nvrtc;
 mod pointers;
 mod q_quant;
 mod records_copy;
+mod shared_library;
 
 use std::os::raw::c_void;
 

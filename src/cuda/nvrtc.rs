@@ -10,6 +10,7 @@ use std::{mem, ptr};
 use cudarc::nvrtc::sys;
 
 use super::images::Image;
+use super::shared_library::is_installed;
 use crate::error::{Error, Result};
 
 type Program = *mut c_void;
@@ -57,11 +58,11 @@ pub fn compile(sources: &[(&'static str, &'static str)]) -> Result<Vec<Image>> {
 
 impl Nvrtc {
     fn load() -> Result<Self> {
-        // SAFETY: loading NVRTC runs its constructors; it holds no state before the first program.
+        if !is_installed("nvrtc") {
+            return Err(Error::unavailable("NVRTC is not installed (libnvrtc.so not found)"));
+        }
+        // SAFETY: the library is there. Each symbol has the type that nvrtc.h gives it.
         unsafe {
-            if !sys::is_culib_present() {
-                return Err(Error::unavailable("NVRTC is not installed (libnvrtc.so not found)"));
-            }
             let library = sys::culib();
             macro_rules! symbol {
                 ($name:literal) => {

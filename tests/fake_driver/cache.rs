@@ -5,7 +5,7 @@ use snapmla::request::CacheView;
 use crate::harness::{cuda, device_address, with_fake_driver};
 
 pub const PAGE_SIZE: usize = 64;
-pub const PAGE_STRIDE: i64 = 50_000 - 50_000 % 16;
+pub const PAGE_STRIDE: i64 = 50_000;
 pub const NUM_PAGES: i64 = 10;
 pub const LAYER_STRIDE: i64 = NUM_PAGES * PAGE_STRIDE;
 

@@ -40,7 +40,7 @@ fn numbers(launch: &Launch, expected: &[(usize, u64)]) {
     }
 }
 
-fn last<'a>(fake: &'a Fake) -> &'a Launch {
+fn last(fake: &Fake) -> &Launch {
     fake.launches().pop().expect("a launch")
 }
 
