@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 
 type Program = *mut c_void;
 
-const OPTIONS: [&CStr; 2] = [c"--gpu-architecture=sm_90a", c"--std=c++17"];
+/// NVRTC takes a generic lambda for a host function, unless told that there are none.
+const OPTIONS: [&CStr; 3] = [c"--gpu-architecture=sm_90a", c"--std=c++17", c"--device-as-default-execution-space"];
 
 /// The calls used, with the result as a plain integer: see `driver.rs`.
 struct Nvrtc {

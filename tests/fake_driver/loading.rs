@@ -51,7 +51,7 @@ with_fake_driver! {
         let _cuda = cuda();
         check_all_loaded(fake, 2);
         let (options, compiled) = fake.nvrtc();
-        assert_eq!(options, "--gpu-architecture=sm_90a --std=c++17 ");
+        assert_eq!(options, "--gpu-architecture=sm_90a --std=c++17 --device-as-default-execution-space ");
         assert_eq!(compiled as u32, num_units());
     }
 
