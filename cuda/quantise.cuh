@@ -49,28 +49,31 @@ struct QuantisedRow {
 
 // Division by a row's scale, correctly rounded. With 1 / s correctly rounded, a product and two fused steps do it
 // (Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor is known in
-// advance", IEEE TC 2004; also tried for all 2^23 significands of s at the quotients nearest to E4M3's rounding
-// boundaries). Three instructions a number where div.rn takes nine: 16 numbers a lane would make the kernel compute
-// longer than it loads. The remainder's sign is turned, so that -0 / s stays -0. All that holds while nothing
-// underflows on the way to a quotient that E4M3 does not flush anyway: far outside these limits, div.rn takes over.
+// advance", IEEE TC 2004); written with the remainder's sign turned, so that -0 / s stays -0. That holds while nothing
+// underflows on the way to a quotient that E4M3 does not flush anyway: a far-off scale is first brought near 1, and the
+// dividend with it, by a power of two. An infinite scale becomes 0 with inverse 0: numbers go to 0, infinities to NaN.
 class ScaleDivision {
+    float given;
+    float lift;
     float scale;
     float reciprocal;
-    bool ordinary;
 
 public:
-    __device__ __forceinline__ explicit ScaleDivision(float s)
-        : scale(s), reciprocal(__frcp_rn(s)), ordinary(s >= 0x1p-60f && s <= 0x1p60f) {}
+    __device__ __forceinline__ explicit ScaleDivision(float s) : given(s) {
+        lift = s < 0x1p-60f ? 0x1p100f : s > 0x1p60f ? 0x1p-100f : 1.0f;
+        const bool finite = s < __uint_as_float(0x7f800000u);
+        scale = finite ? s * lift : 0.0f;
+        reciprocal = finite ? __frcp_rn(scale) : 0.0f;
+    }
 
-    __device__ __forceinline__ bool is_ordinary() const { return ordinary; }
-
-    // For E4M3 and an ordinary scale only.
+    // For E4M3 only: a quotient that is rounded to zero there may be a little off.
     __device__ __forceinline__ float quick(float x) const {
-        const float quotient = __fmul_rn(x, reciprocal);
-        const float remainder = __fmaf_rn(quotient, scale, -x);
+        const float lifted = __fmul_rn(x, lift);
+        const float quotient = __fmul_rn(lifted, reciprocal);
+        const float remainder = __fmaf_rn(quotient, scale, -lifted);
         return __fmaf_rn(-remainder, reciprocal, quotient);
     }
-    __device__ __forceinline__ float exact(float x) const { return __fdiv_rn(x, scale); }
+    __device__ __forceinline__ float exact(float x) const { return __fdiv_rn(x, given); }
 };
 
 __device__ __forceinline__ u32 e4m3x4_from_f32(float a, float b, float c, float d) {
@@ -96,14 +99,8 @@ __device__ __forceinline__ QuantisedRow<T> quantise(const RawRow<T>& raw) {
     for (u32 i = 0; i < RawRow<T>::VECTORS; i++) {
         float x[T::VALUES];
         T::unpack(raw.content[i], x);
-        // The same for the whole warp.
-        if (by_scale.is_ordinary()) {
 #pragma unroll
-            for (u32 j = 0; j < T::VALUES; j++) x[j] = by_scale.quick(x[j]);
-        } else {
-#pragma unroll
-            for (u32 j = 0; j < T::VALUES; j++) x[j] = by_scale.exact(x[j]);
-        }
+        for (u32 j = 0; j < T::VALUES; j++) x[j] = by_scale.quick(x[j]);
 #pragma unroll
         for (u32 j = 0; j < QuantisedRow<T>::WORDS; j++) {
             row.content[i][j] = e4m3x4_from_f32(x[4 * j], x[4 * j + 1], x[4 * j + 2], x[4 * j + 3]);

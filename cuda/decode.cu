@@ -1,0 +1,109 @@
+// Decode: FP8 attention over the paged cache, one cooperative launch. A block an SM; see decode/ in the order of the
+// data: args, plan, pages and queries in, score, value, output, splits.
+#include "decode/args.cuh"
+#include "decode/config.cuh"
+#include "decode/output.cuh"
+#include "decode/pages.cuh"
+#include "decode/plan.cuh"
+#include "decode/score.cuh"
+#include "decode/splits.cuh"
+#include "decode/value.cuh"
+#include "ptx/barrier.cuh"
+#include "ptx/grid.cuh"
+#include "ptx/grid_barrier.cuh"
+#include "ptx/registers.cuh"
+
+namespace snapmla {
+
+__device__ __forceinline__ void init_barriers(SharedMemory& smem) {
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < CONTENT_STAGES; ++i) mbarrier_init(shared_address(&smem.content_full[i]), 1);
+        for (int i = 0; i < 2; ++i) mbarrier_init(shared_address(&smem.rope_full[i]), 1);
+        fence_mbarrier_init();
+    }
+    if (threadIdx.x < 2) smem.rescaled[threadIdx.x] = 0;
+}
+
+// The value warpgroups through all segments.
+template <int ROWS>
+__device__ __forceinline__ void value_segments(const DecodeArgs& args, SharedMemory& smem) {
+    if (threadIdx.x / WARP == SCORE_THREADS / WARP) issue_first_tiles(args, smem);
+    u32 tile = 0;
+#pragma unroll 1
+    for (u32 number = 0;; ++number) {
+        const u32 end = tile + warp_uniform(smem.segments[number % SEGMENT_RING].tiles);
+        if (end == tile) break;
+        Output<ROWS> o;
+#pragma unroll
+        for (int m = 0; m < 4; ++m)
+#pragma unroll
+            for (int i = 0; i < ROWS / 2; ++i) o[m][i] = 0.f;
+        accumulate_segment<ROWS>(args, smem, threadIdx.x / WARPGROUP - 2, tile, end, o);
+        tile = end;
+        bar_sync(STATS_READY, SCORE_THREADS + VALUE_THREADS);
+        const Segment& segment = smem.segments[number % SEGMENT_RING];
+        const u32 worker = blockIdx.x / args.row_groups, group = blockIdx.x % args.row_groups;
+        if (segment.splits == 1) {
+            store_output<ROWS>(args, smem, segment.sequence, group * ROWS, o);
+        } else {
+            store_partial<ROWS>(args, smem, partial_slot(args, group, worker, segment.first_worker == worker), o);
+            if (threadIdx.x == SCORE_THREADS)
+                smem.merges[smem.num_merges++] = {segment.sequence, segment.first_worker, segment.splits};
+        }
+        bar_arrive(STATS_FREE, SCORE_THREADS + VALUE_THREADS);
+    }
+}
+
+// Once every block's partials are written: this worker's share of the sequences it had splits of.
+template <int ROWS>
+__device__ __forceinline__ void meet_and_merge(const DecodeArgs& args, SharedMemory& smem) {
+    const u32 worker = blockIdx.x / args.row_groups, group = blockIdx.x % args.row_groups;
+    bar_sync(VALUE_BOTH, VALUE_THREADS);
+    if (threadIdx.x == SCORE_THREADS) {
+        u32* word = grid_barrier_word();
+        const u32 before = grid_barrier_arrive(word);
+        if (smem.shared_sequences) grid_barrier_wait(word, before);
+    }
+    if (!smem.shared_sequences) return;
+    bar_sync(VALUE_BOTH, VALUE_THREADS);
+#pragma unroll 1
+    for (u32 i = 0; i < smem.num_merges; ++i) merge_splits<ROWS>(args, smem, smem.merges[i], worker, group, group * ROWS);
+}
+
+// Registers of a score and of a value thread: 256 together. O takes 2 * ROWS of a value thread's.
+template <int ROWS>
+constexpr int SCORE_REGISTERS = ROWS == 64 ? 72 : 104;
+
+template <int ROWS>
+__device__ __forceinline__ void decode(const DecodeArgs& args) {
+    extern __shared__ u8 dynamic_shared[];
+    SharedMemory& smem = *reinterpret_cast<SharedMemory*>(dynamic_shared);
+    const u32 worker = blockIdx.x / args.row_groups, group = blockIdx.x % args.row_groups;
+    const u32 first_row = group * ROWS;
+
+    init_barriers(smem);
+    grid_dependency_wait();
+    make_plan(args, smem, worker, first_row);
+    const u32 warpgroup = warp_uniform(threadIdx.x / WARPGROUP);
+    if (warpgroup < 2) {
+        setmaxnreg_dec<SCORE_REGISTERS<ROWS>>();
+        score_segments<ROWS>(args, smem, warpgroup, worker, first_row);
+        store_empty_sequences<ROWS>(args, worker, first_row, threadIdx.x, SCORE_THREADS);
+    } else {
+        setmaxnreg_inc<256 - SCORE_REGISTERS<ROWS>>();
+        value_segments<ROWS>(args, smem);
+        meet_and_merge<ROWS>(args, smem);
+    }
+}
+
+}  // namespace snapmla
+
+#define SNAPMLA_DECODE(name, rows)                                          \
+    extern "C" __global__ void __launch_bounds__(snapmla::THREADS, 1)       \
+        name(const __grid_constant__ snapmla::DecodeArgs args) {            \
+        snapmla::decode<rows>(args);                                        \
+    }
+
+SNAPMLA_DECODE(snapmla_decode_16, 16)
+SNAPMLA_DECODE(snapmla_decode_32, 32)
+SNAPMLA_DECODE(snapmla_decode_64, 64)

@@ -1,0 +1,109 @@
+// Sizes, roles, barriers and the shared-memory map of the decode kernel.
+#pragma once
+
+#include "layout.cuh"
+#include "ptx/types.cuh"
+
+namespace snapmla {
+
+constexpr int TILE_TOKENS = 64;
+constexpr int BLOCK_BYTES = TILE_TOKENS * ROW_BYTES;        // a column block of a tile
+constexpr int CONTENT_TILE_BYTES = 4 * BLOCK_BYTES;          // 32 KB
+constexpr int ROPE_TILE_BYTES = BLOCK_BYTES;
+constexpr int SCALE_TILE_BYTES = TILE_TOKENS * 4;
+constexpr int CONTENT_STAGES = 5;
+constexpr int P_TILE_BYTES = TILE_TOKENS * 64;               // P as E4M3, 64 rows of 64 tokens
+
+// Four warpgroups: two score alternate tiles (QK and softmax), two take half of the value dims each (PV).
+constexpr int THREADS = 512;
+constexpr int WARPGROUP = 128;
+constexpr int SCORE_THREADS = 256;
+constexpr int VALUE_THREADS = 256;
+
+// A row's fused probabilities are kept below 448, the largest E4M3 number, and a block's largest one in the top
+// eight octaves.
+constexpr float WINDOW_HIGH = 448.f;
+constexpr float WINDOW_LOW = 1.75f;
+// Where a new reference puts the block's largest fused probability: 2^8, exact in E4M3.
+constexpr float ANCHOR_OCTAVE = 8.f;
+// A reference never sinks further below the highest one seen: O and the sum would overflow (infinities were seen
+// with peaked logits over 131,072 tokens).
+constexpr float MAX_DESCENT_OCTAVES = 40.f;
+constexpr float NO_REFERENCE = -1e30f;
+// exp2 is not tried on logits that may be this far above the reference: at 128 it overflows.
+constexpr float OVERFLOW_OCTAVES = 100.f;
+
+// Named barriers. 0 is __syncthreads.
+enum Barrier : int {
+    P_READY = 1,           // 1, 2: a score warpgroup has written P of its tile          (128 + 256 threads)
+    P_FREE = 3,            // 3, 4: the value warpgroups have read it                    (128 + 256)
+    STATS_READY = 5,       // references and sums of a finished segment are there        (256 + 256)
+    STATS_FREE = 6,        // the value warpgroups have read them                        (256 + 256)
+    REFERENCE_PASSED = 7,  // 7, 8: references as left by this score warpgroup's tile    (128 + 128)
+    SCORE_GROUP = 9,       // 9, 10: one score warpgroup                                 (128)
+    SCORE_BOTH = 11,       // both score warpgroups                                      (256)
+    VALUE_BOTH = 12,       // both value warpgroups                                      (256)
+};
+
+// A run of tiles of one sequence for one worker.
+struct alignas(8) Segment {
+    u32 sequence;
+    u32 first_tile;
+    u32 tiles;         // 0 ends the list
+    u32 length;        // tokens of the sequence
+    u32 q_first;       // its first query token in a ragged batch
+    u16 first_worker;  // of those that share the sequence
+    u16 splits;        // how many do; 1 means that this segment is all of it
+};
+
+// A sequence shared by `splits` workers from `first_worker` on.
+struct Split {
+    u32 sequence;
+    u16 first_worker;
+    u16 splits;
+};
+
+// Segments are planned ahead: a page id is looked up seven tiles before its tile is scored.
+constexpr u32 SEGMENT_RING = 16;
+// Page ids wait here for the value warpgroups, which refill the content stages as they empty them.
+constexpr u32 PIECE_RING = 8;
+constexpr u32 MAX_PIECES = 8;  // of a tile
+
+struct PlanScratch {
+    u32 tiles[THREADS / WARP];      // by warp
+    u32 sequences[THREADS / WARP];
+    u32 weights[THREADS / WARP];
+    u32 splits[THREADS / WARP];     // by candidate
+};
+
+struct alignas(1024) SharedMemory {
+    u8 content[CONTENT_STAGES][CONTENT_TILE_BYTES];
+    u8 q_content[4][BLOCK_BYTES];
+    u8 q_rope[BLOCK_BYTES];
+    u8 p[2][P_TILE_BYTES];
+    u8 rope[2][ROPE_TILE_BYTES];
+    float scale[4][TILE_TOKENS];
+    u64 content_full[CONTENT_STAGES];
+    u64 rope_full[2];
+    u32 next_sequence;                  // where the planner goes on
+    u32 next_position;
+    u32 segments_made;
+    u32 plan_chunk, plan_share;         // Plan, for the planner
+    u32 shared_sequences;               // some sequence is shared by workers
+    Split merges[2];                    // sequences that this worker shares with others
+    u32 num_merges;
+    u32 rescaled[2];                    // a byte a warp: some row of the tile moved its reference
+    union alignas(16) {
+        float rescale[2][TILE_TOKENS];  // factor on O that goes with the tile
+        float sum[2][TILE_TOKENS];      // at a segment's end: un-quantised probabilities, by score warpgroup
+        PlanScratch plan;
+    };
+    float reference[TILE_TOKENS];       // log2 of what P is relative to
+    float highest[TILE_TOKENS];         // highest reference of the segment
+    float q_factor[TILE_TOKENS];        // scale_log2 * s_q
+    Segment segments[SEGMENT_RING];
+    u32 pieces[PIECE_RING][MAX_PIECES];
+};
+static_assert(sizeof(SharedMemory) <= 232448, "227 KB is all that a block gets");
+
+}  // namespace snapmla

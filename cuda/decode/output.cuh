@@ -1,0 +1,169 @@
+// Where finished rows go: the caller's tensors; and where unfinished ones go: the workspace.
+#pragma once
+
+#include "decode/config.cuh"
+#include "decode/rows.cuh"
+#include "decode/value.cuh"
+#include "element.cuh"
+#include "ptx/math.cuh"
+
+namespace snapmla {
+
+// The rows of one sequence that a block works on.
+struct RowGroup {
+    u32 sequence;
+    u32 q_first;
+    u32 first_row;
+    u32 rows;  // of the sequence
+
+    __device__ __forceinline__ bool has(u32 r) const { return first_row + r < rows; }
+};
+
+__device__ __forceinline__ RowGroup row_group(const DecodeArgs& args, u32 sequence, u32 first_row) {
+    const QuerySpan span = query_span(args, sequence);
+    return {sequence, span.first, first_row, span.count * args.num_heads};
+}
+
+template <class T>
+__device__ __forceinline__ void store_pair_as(u8* row, u32 dim, float low, float high, bool vectors) {
+    u8* to = row + dim * T::BYTES;
+    if (vectors) {
+        T::store_pair(to, T::pack(low, high));
+    } else {
+        T::store_pair_elements(to, T::pack(low, high));
+    }
+}
+
+// Calls `body` with the caller's element type, as a value of Bf16, F16 or F32.
+template <class Body>
+__device__ __forceinline__ void with_output_type(const DecodeArgs& args, const Body& body) {
+    switch (args.out_kind) {
+        case ELEMENT_BF16: return body(Bf16());
+        case ELEMENT_F16: return body(F16());
+        default: return body(F32());
+    }
+}
+
+__device__ __forceinline__ u8* output_row(const DecodeArgs& args, const RowGroup& group, u32 r) {
+    return args.out.ptr + row_offset(args, args.out, group.sequence, group.q_first, row_at(args, group.first_row + r));
+}
+
+// Natural log-sum-exp from a base-2 reference and a sum relative to it.
+__device__ __forceinline__ void store_lse(const DecodeArgs& args, const RowGroup& group, u32 r, float reference, float sum) {
+    if (args.lse.ptr == nullptr) return;
+    const Row row = row_at(args, group.first_row + r);
+    u8* to = args.lse.ptr + row_offset(args, args.lse, group.sequence, group.q_first, row);
+    constexpr float LN2 = 0.69314718056f;
+    const float lse = sum == 0.f ? -__uint_as_float(0x7f800000u) : (reference + log2_approx(sum)) * LN2;
+    *reinterpret_cast<float*>(to) = lse;
+}
+
+// A row that attended to nothing has a sum of 0 and an output of 0.
+__device__ __forceinline__ float inverse_sum(float sum) { return sum == 0.f ? 0.f : __fdividef(1.f, sum); }
+
+// Accumulators come in items of four, [item][256 threads] in a partial: item i of thread t is registers 4c … 4c+3 of
+// block m, i = 4c + m (see Output).
+struct ItemPlace {
+    u32 row;  // and row + 1
+    u32 dim;  // and dim + 1
+};
+
+__device__ __forceinline__ ItemPlace item_place(u32 item, u32 thread) {
+    const u32 lane = thread % WARP;
+    return {item / 4 * 8 + 2 * (lane & 3), thread / WARPGROUP * 256 + item % 4 * 64 + thread / WARP % 4 * 16 + lane / 4 * 2};
+}
+
+// Where a row goes and what it is divided by: worked out once, not by each of the threads that have a share of it.
+struct alignas(16) RowTarget {
+    u8* out;  // NULL past the last row
+    float inverse;
+};
+
+// All of a sequence's tiles were this block's: divide and store. The value warpgroups. Sixteen-bit types share one copy
+// of the unrolled stores: what is cold costs instruction fetches.
+template <class T, int ROWS>
+__device__ __forceinline__ void store_output_as(const DecodeArgs& args, const RowTarget* targets, const Output<ROWS>& o) {
+    const u32 thread = threadIdx.x - SCORE_THREADS, first_dim = item_place(0, thread).dim;
+    const bool bf16 = args.out_kind == ELEMENT_BF16, vectors = args.out_vectors;
+#pragma unroll
+    for (int c = 0; c < ROWS / 8; ++c) {
+#pragma unroll
+        for (int second = 0; second < 2; ++second) {
+            const RowTarget target = targets[item_place(4 * c, thread).row + second];
+            if (target.out == nullptr) continue;
+            u8* row = target.out + first_dim * T::BYTES;
+#pragma unroll
+            for (int m = 0; m < 4; ++m) {
+                const float low = o[m][4 * c + second] * target.inverse, high = o[m][4 * c + 2 + second] * target.inverse;
+                if constexpr (T::BYTES == 4) {
+                    store_pair_as<F32>(row, 64 * m, low, high, vectors);
+                } else {
+                    const u32 pair = bf16 ? Bf16::pack(low, high) : F16::pack(low, high);
+                    if (vectors) {
+                        T::store_pair(row + 2 * 64 * m, pair);
+                    } else {
+                        T::store_pair_elements(row + 2 * 64 * m, pair);
+                    }
+                }
+            }
+        }
+    }
+}
+
+template <int ROWS>
+__device__ __forceinline__ void store_output(const DecodeArgs& args, SharedMemory& smem, u32 sequence, u32 first_row,
+                                             const Output<ROWS>& o) {
+    // P is idle from a segment's last tile to the statistics' release.
+    RowTarget* targets = reinterpret_cast<RowTarget*>(smem.p);
+    const u32 thread = threadIdx.x - SCORE_THREADS;
+    if (thread < ROWS) {
+        const RowGroup group = row_group(args, sequence, first_row);
+        const float sum = smem.sum[0][thread] + smem.sum[1][thread];
+        targets[thread] = {group.has(thread) ? output_row(args, group, thread) : nullptr, inverse_sum(sum)};
+        if (group.has(thread)) store_lse(args, group, thread, smem.reference[thread], sum);
+    }
+    bar_sync(VALUE_BOTH, VALUE_THREADS);
+    if (args.out_kind == ELEMENT_F32) {
+        store_output_as<F32, ROWS>(args, targets, o);
+    } else {
+        store_output_as<Bf16, ROWS>(args, targets, o);
+    }
+}
+
+// Others have tiles of the sequence too: O as it is, with its references and sums, to partial `slot`.
+template <int ROWS>
+__device__ __forceinline__ void store_partial(const DecodeArgs& args, const SharedMemory& smem, u64 slot,
+                                              const Output<ROWS>& o) {
+    const u32 thread = threadIdx.x - SCORE_THREADS;
+    float4* to = args.partial_out + slot * (ROWS * CONTENT_DIM / 4) + thread;
+#pragma unroll
+    for (int c = 0; c < ROWS / 8; ++c) {
+#pragma unroll
+        for (int m = 0; m < 4; ++m)
+            __stcg(to + (4 * c + m) * VALUE_THREADS, make_float4(o[m][4 * c], o[m][4 * c + 1], o[m][4 * c + 2], o[m][4 * c + 3]));
+    }
+    if (thread < ROWS)
+        __stcg(args.partial_stats + slot * ROWS + thread,
+               make_float2(smem.reference[thread], smem.sum[0][thread] + smem.sum[1][thread]));
+}
+
+// Sequences with nothing to attend to have no tiles, so nobody's plan: outputs 0, log-sum-exp -infinity. The workers of
+// a row group share them out; all threads of `threads` take part.
+template <int ROWS>
+__device__ __forceinline__ void store_empty_sequences(const DecodeArgs& args, u32 worker, u32 first_row, u32 thread,
+                                                      u32 threads) {
+    for (u32 sequence = worker; sequence < args.batch; sequence += args.workers) {
+        if (sequence_length(args, sequence) != 0) continue;
+        const RowGroup group = row_group(args, sequence, first_row);
+        with_output_type(args, [&](auto type) {
+            for (u32 i = thread; i < ROWS * (CONTENT_DIM / 2); i += threads) {
+                const u32 r = i / (CONTENT_DIM / 2), dim = i % (CONTENT_DIM / 2) * 2;
+                if (group.has(r))
+                    store_pair_as<decltype(type)>(output_row(args, group, r), dim, 0.f, 0.f, args.out_vectors);
+            }
+        });
+        if (thread < ROWS && group.has(thread)) store_lse(args, group, thread, 0.f, 0.f);
+    }
+}
+
+}  // namespace snapmla

@@ -1,0 +1,113 @@
+// The value warpgroups: O^T += V^T P^T, each for half of the value dims.
+//
+// V^T comes straight out of the content tile: one transposing ldmatrix and four byte permutes make a register A operand
+// of 16 dims x 32 tokens a warp. Within 16 tokens the reduction runs in the order 2j, 2j+1, 2j+8, 2j+9, in which P's
+// accumulators are stored without a shuffle; and row r of the operand is dim 2r, row r + 8 dim 2r + 1.
+//
+// Every product over a tile's 64 tokens goes to fresh accumulators and is added to O in full precision: the tensor
+// cores add with about 14 bits, and a chain of 64k tokens left in place loses a third of a value's mean.
+#pragma once
+
+#include "decode/config.cuh"
+#include "decode/pages.cuh"
+#include "ptx/barrier.cuh"
+#include "ptx/matrix.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/wgmma.cuh"
+
+namespace snapmla {
+
+// A thread's share of O: [64 dims of its warpgroup's half][ROWS / 2]. Registers 4c … 4c+3 of block m are, for heads
+// h = 8c + 2j and h + 1 and dims d = 64m + 16 warp + 2g and d + 1: (d, h), (d, h+1), (d+1, h), (d+1, h+1).
+template <int ROWS>
+using Output = float[4][ROWS / 2];
+
+__device__ __forceinline__ void value_fragment(const u32 (&raw)[4], u32 (&a)[4]) {
+    a[0] = __byte_perm(raw[0], raw[1], 0x6420);
+    a[1] = __byte_perm(raw[0], raw[1], 0x7531);
+    a[2] = __byte_perm(raw[2], raw[3], 0x6420);
+    a[3] = __byte_perm(raw[2], raw[3], 0x7531);
+}
+
+// The raw fragments of 64 tokens x 16 dims from `address` on.
+__device__ __forceinline__ void load_values(u32 address, u32 (&raw)[2][4]) {
+    ldmatrix_x4_trans(address, raw[0]);
+    ldmatrix_x4_trans(address + 32 * ROW_BYTES, raw[1]);
+}
+
+// The factors that a tile's moved references put on O so far.
+template <int ROWS>
+__device__ __forceinline__ void rescale_output(Output<ROWS>& o, u32 factors) {
+#pragma unroll
+    for (int c = 0; c < ROWS / 8; ++c) {
+        const float2 factor = load_shared_f32x2(factors + c * 32);
+#pragma unroll
+        for (int m = 0; m < 4; ++m) {
+            o[m][4 * c] *= factor.x;
+            o[m][4 * c + 1] *= factor.y;
+            o[m][4 * c + 2] *= factor.x;
+            o[m][4 * c + 3] *= factor.y;
+        }
+    }
+}
+
+// O over the tiles of one segment, by value warpgroup `half`. `tile` is the segment's first, numbered through the
+// block.
+template <int ROWS>
+__device__ __forceinline__ void accumulate_segment(const DecodeArgs& args, SharedMemory& smem, const int half, u32 tile, u32 end,
+                                                   Output<ROWS>& o) {
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
+    // Two column blocks of 128 dims a half; a warp's 16 dims are one chunk of each 64.
+    const u32 values = shared_address(smem.content[0]) + half * 2 * BLOCK_BYTES + swizzled(lane, warp * CHUNK_BYTES);
+
+    bar_sync(P_READY + (tile & 1), WARPGROUP + VALUE_THREADS);
+    u32 raw[2][4];
+    load_values(values + tile % CONTENT_STAGES * CONTENT_TILE_BYTES, raw);
+#pragma unroll 1
+    for (; tile < end; ++tile) {
+        const int buffer = tile & 1;
+        const u32 here = values + tile % CONTENT_STAGES * CONTENT_TILE_BYTES;
+        const u32 next = values + (tile + 1) % CONTENT_STAGES * CONTENT_TILE_BYTES;
+        const u32 p = descriptor_word(shared_address(smem.p) + buffer * P_TILE_BYTES);
+        if (load_shared_u32(shared_address(&smem.rescaled[buffer])) != 0)
+            rescale_output<ROWS>(o, shared_address(smem.rescale[buffer]) + (threadIdx.x & 3) * 8);
+
+        // Two products are in flight when there are registers for both: up to 32 rows.
+        constexpr int FRESH = ROWS == 64 ? 1 : 2;
+        float fresh[FRESH][ROWS / 2];
+        u32 a[FRESH][2][4];
+#pragma unroll
+        for (int m = 0; m < 4; ++m) {
+            const int f = m % FRESH;
+            value_fragment(raw[0], a[f][0]);
+            value_fragment(raw[1], a[f][1]);
+            wgmma_fence();
+            wgmma_e4m3_rs<ROWS>(fresh[f], a[f][0], descriptor_64b(p), false);
+            wgmma_e4m3_rs<ROWS>(fresh[f], a[f][1], descriptor_64b(p + 2), true);
+            wgmma_commit_group();
+            // The next fragments come while the product runs, after the last ones those of the next tile, which the
+            // score warpgroups make sure there is.
+            if (m == 3) bar_sync(P_READY + (buffer ^ 1), WARPGROUP + VALUE_THREADS);
+            load_values(m == 3 ? next : (here + (m + 1) / 2 * BLOCK_BYTES) ^ ((m + 1) % 2 * 4 * CHUNK_BYTES), raw);
+            if (FRESH == 1 || m > 0) {
+                wgmma_wait_group<FRESH - 1>();
+                const int done = m - (FRESH - 1);
+#pragma unroll
+                for (int i = 0; i < ROWS / 2; ++i) o[done][i] += fresh[done % FRESH][i];
+            }
+        }
+        if constexpr (FRESH == 2) {
+            wgmma_wait_group<0>();
+#pragma unroll
+            for (int i = 0; i < ROWS / 2; ++i) o[3][i] += fresh[1][i];
+        }
+        bar_arrive(P_FREE + buffer, WARPGROUP + VALUE_THREADS);
+        // Both warpgroups had this tile's last fragments when they met at the next tile's P.
+        if (warp_uniform(threadIdx.x / WARP) == SCORE_THREADS / WARP) {
+            const u32 piece = smem.pieces[(tile + CONTENT_STAGES) % PIECE_RING][lane % MAX_PIECES];
+            issue_content(args, smem, tile % CONTENT_STAGES, piece, lane < int(MAX_PIECES), lane);
+        }
+    }
+}
+
+}  // namespace snapmla
