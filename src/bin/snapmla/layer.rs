@@ -102,7 +102,7 @@ impl Layer {
 
     fn query(&self, position: usize, head: usize, content: &mut [f32], rope: &mut [f32]) {
         let mut rng = Rng::new(self.seed, 2, (position * self.heads + head) as u64);
-        let temperature = 0.5 * 8f32.powf(head as f32 / (self.heads.max(2) - 1) as f32);
+        let temperature = 0.5 * 6f32.powf(head as f32 / (self.heads.max(2) - 1) as f32);
         let content_power: f32 = self.content_sigma.iter().map(|s| s * s).sum();
         // Content and rope share it equally.
         let part = temperature * std::f32::consts::FRAC_1_SQRT_2;
