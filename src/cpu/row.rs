@@ -57,7 +57,7 @@ pub unsafe fn widen<S: Simd>(simd: S, dtype: Dtype, from: *const u8, to: &mut [f
             let from = from.add(i * S::LANES * dtype.bytes());
             let v = match dtype {
                 Dtype::Bf16 => simd.shl::<16>(simd.load_u16(from.cast())),
-                Dtype::F16 => simd.from_f16(simd.load_u16(from.cast())),
+                Dtype::F16 => simd.f16_value(simd.load_u16(from.cast())),
                 Dtype::F32 => simd.load(from.cast()),
             };
             simd.store(to.as_mut_ptr(), v);
@@ -80,7 +80,7 @@ pub unsafe fn narrow<S: Simd>(simd: S, dtype: Dtype, from: &[f32], factor: f32, 
             let to = to.add(i * S::LANES * dtype.bytes());
             match dtype {
                 Dtype::Bf16 => simd.store_u16(to.cast(), simd.to_bf16(v)),
-                Dtype::F16 => simd.store_u16(to.cast(), simd.to_f16_canonical(v)),
+                Dtype::F16 => simd.store_u16(to.cast(), simd.to_f16(v)),
                 Dtype::F32 => simd.store(to.cast(), simd.select_number(v, v, simd.splat_bits(CANONICAL_NAN))),
             }
         }

@@ -40,24 +40,24 @@ impl Kernel for Scores<'_> {
 }
 
 /// `ROWS` rows with every token of the tile. The rows' queries stay in the first-level cache, the tile streams by.
+// Plain indices: through iterators over arrays the sums end up in memory instead of registers.
+#[allow(clippy::needless_range_loop)]
 #[inline(always)]
 fn block<S: Simd, const ROWS: usize>(simd: S, queries: &[FloatRow], tile: &[FloatRow], weights: &mut [TileRow]) {
-    let queries: [*const f32; ROWS] = std::array::from_fn(|r| queries[r].0.as_ptr());
+    assert!(queries.len() >= ROWS && weights.len() >= ROWS);
     for (column, keys) in tile.chunks_exact(TOKENS).enumerate() {
-        let keys: [*const f32; TOKENS] = std::array::from_fn(|t| keys[t].0.as_ptr());
         let mut sums = [[simd.splat(0.0); TOKENS]; ROWS];
         for dim in (0..ROW_DIM).step_by(S::LANES) {
-            // SAFETY: every row has ROW_DIM numbers, a multiple of LANES.
-            unsafe {
-                let mut q = [simd.splat(0.0); ROWS];
+            let mut q = [simd.splat(0.0); ROWS];
+            for r in 0..ROWS {
+                // SAFETY: every row has ROW_DIM numbers, a multiple of LANES.
+                q[r] = unsafe { simd.load(queries[r].0.as_ptr().add(dim)) };
+            }
+            for t in 0..TOKENS {
+                // SAFETY: as above.
+                let k = unsafe { simd.load(keys[t].0.as_ptr().add(dim)) };
                 for r in 0..ROWS {
-                    q[r] = simd.load(queries[r].add(dim));
-                }
-                for t in 0..TOKENS {
-                    let k = simd.load(keys[t].add(dim));
-                    for r in 0..ROWS {
-                        sums[r][t] = simd.mul_add(q[r], k, sums[r][t]);
-                    }
+                    sums[r][t] = simd.mul_add(q[r], k, sums[r][t]);
                 }
             }
         }

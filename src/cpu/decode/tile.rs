@@ -61,7 +61,8 @@ unsafe fn load_record<S: Simd>(simd: S, record: &Record, to: &mut FloatRow) -> b
         let to = content[block * ROW_BYTES..][..ROW_BYTES].as_mut_ptr();
         for position in (0..CHUNKS).step_by(2) {
             // The swizzle is its own inverse: it also says which chunk stands at a position.
-            let [low, high] = [position, position + 1].map(|position| swizzle(record.row(), position) * CHUNK_BYTES);
+            let low = swizzle(record.row(), position) * CHUNK_BYTES;
+            let high = swizzle(record.row(), position + 1) * CHUNK_BYTES;
             // SAFETY: positions are in a row of 128 bytes, and chunks in a block of 128 numbers.
             nan |= unsafe { simd.decode_e4m3(from.add(position * CHUNK_BYTES), to.add(low), to.add(high)) };
         }

@@ -7,7 +7,7 @@ use super::state::RowOutput;
 use crate::cpu::isa::Kernel;
 use crate::cpu::row::FloatRow;
 use crate::cpu::simd::{Simd, VALUE_ROWS};
-use crate::layout::CONTENT_DIM;
+use crate::layout::{CONTENT_DIM, TILE_TOKENS};
 
 pub struct Values<'a> {
     pub rows: Range<usize>,
@@ -68,31 +68,32 @@ impl BlockRows<'_> {
 
     /// `ROWS` rows and the dims from `dim` on, over all tokens. The dims of the tile stay in the first-level cache
     /// for the next rows.
+    // Plain indices: through iterators over arrays the sums end up in memory instead of registers.
+    #[allow(clippy::needless_range_loop)]
     #[inline(always)]
     fn block<S: Simd, const ROWS: usize, const VECTORS: usize>(self, simd: S, tile: &[FloatRow], dim: usize) {
-        let weights: [*const f32; ROWS] = std::array::from_fn(|r| self.weights[r].0.as_ptr());
+        let Self { rows, weights, outputs } = self;
+        assert!(rows.len() >= ROWS && weights.len() >= ROWS && outputs.len() >= ROWS && tile.len() <= TILE_TOKENS);
         let mut sums = [[simd.splat(0.0); VECTORS]; ROWS];
         for (token, value) in tile.iter().enumerate() {
-            // SAFETY: a tile has at most 64 tokens, and the dims from `dim` on are VECTORS * LANES of the 512.
-            unsafe {
-                let mut v = [simd.splat(0.0); VECTORS];
+            let mut v = [simd.splat(0.0); VECTORS];
+            for j in 0..VECTORS {
+                // SAFETY: the dims from `dim` on are VECTORS * LANES of the 512.
+                v[j] = unsafe { simd.load(value.0.as_ptr().add(dim + j * S::LANES)) };
+            }
+            for r in 0..ROWS {
+                let weight = simd.splat(weights[r].0[token]);
                 for j in 0..VECTORS {
-                    v[j] = simd.load(value.0.as_ptr().add(dim + j * S::LANES));
-                }
-                for r in 0..ROWS {
-                    let weight = simd.splat(*weights[r].add(token));
-                    for j in 0..VECTORS {
-                        sums[r][j] = simd.mul_add(weight, v[j], sums[r][j]);
-                    }
+                    sums[r][j] = simd.mul_add(weight, v[j], sums[r][j]);
                 }
             }
         }
         for r in 0..ROWS {
-            let (decay, weight_scale) = (simd.splat(self.rows[r].decay), simd.splat(self.rows[r].weight_scale));
+            let (decay, weight_scale) = (simd.splat(rows[r].decay), simd.splat(rows[r].weight_scale));
             for j in 0..VECTORS {
                 // SAFETY: as above, in the row's output.
                 unsafe {
-                    let at = self.outputs[r].as_mut_ptr().add(dim + j * S::LANES);
+                    let at = outputs[r].as_mut_ptr().add(dim + j * S::LANES);
                     simd.store(at, simd.mul_add(sums[r][j], weight_scale, simd.mul(simd.load(at), decay)));
                 }
             }

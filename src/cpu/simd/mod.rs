@@ -4,8 +4,16 @@
 //! methods are inlined into a function that enables the instruction set ([`super::isa::Isa::run`]); nothing else may
 //! hold generic code over [`Simd`].
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod portable;
 
+#[cfg(target_arch = "x86_64")]
+pub use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub use avx512::Avx512;
 pub use portable::Portable;
 
 use crate::num::{bf16, e4m3, f16};
@@ -54,7 +62,7 @@ pub trait Simd: Copy + Send + Sync {
     fn select_first(self, n: usize, x: Self::F, y: Self::F) -> Self::F;
 
     fn sum(self, v: Self::F) -> f32;
-    /// Of lanes that are not NaN.
+    /// The largest lane; none is NaN.
     fn max_lane(self, v: Self::F) -> f32;
     /// The sums of four vectors.
     fn sum4(self, v: [Self::F; 4]) -> [f32; 4];
@@ -64,20 +72,20 @@ pub trait Simd: Copy + Send + Sync {
     /// # Safety
     /// `p` is valid for reads of `LANES` u16.
     unsafe fn load_u16(self, p: *const u16) -> Self::F;
-    /// The low 16 bits of each lane.
+    /// Lanes below 65536 as 16-bit numbers.
     ///
     /// # Safety
     /// `p` is valid for writes of `LANES` u16.
     unsafe fn store_u16(self, p: *mut u16, v: Self::F);
-    /// The low 8 bits of each lane.
+    /// Lanes below 256 as bytes.
     ///
     /// # Safety
     /// `p` is valid for writes of `LANES` bytes.
     unsafe fn store_u8(self, p: *mut u8, v: Self::F);
     /// Half-precision bits (in the low 16) to their value.
-    fn from_f16(self, bits: Self::F) -> Self::F;
+    fn f16_value(self, bits: Self::F) -> Self::F;
     /// Nearest half-precision bits (in the low 16), for anything but NaN.
-    fn to_f16(self, v: Self::F) -> Self::F;
+    fn f16_bits(self, v: Self::F) -> Self::F;
 
     /// The values of 32 E4M3 codes: the first 16 to `low`, the others to `high`. True, with NaN codes decoded to
     /// anything, when there was a NaN.
@@ -137,8 +145,8 @@ pub trait Simd: Copy + Send + Sync {
 
     /// F16 bits in the low halves, as [`f16::encode`].
     #[inline(always)]
-    fn to_f16_canonical(self, v: Self::F) -> Self::F {
-        self.select_number(v, self.to_f16(v), self.splat_bits(f16::NAN.into()))
+    fn to_f16(self, v: Self::F) -> Self::F {
+        self.select_number(v, self.f16_bits(v), self.splat_bits(f16::NAN.into()))
     }
 
     /// e^x for x <= 0, within two units in the last place; 0 below -87; NaN stays NaN.

@@ -10,19 +10,16 @@ pub struct Portable;
 
 type F = [f32; LANES];
 
+/// What each lane comes to. Written out: closures handed to the standard library's array functions are not always
+/// inlined.
 #[inline(always)]
-fn map(a: F, op: impl Fn(f32) -> f32) -> F {
-    std::array::from_fn(|i| op(a[i]))
-}
-
-#[inline(always)]
-fn zip(a: F, b: F, op: impl Fn(f32, f32) -> f32) -> F {
-    std::array::from_fn(|i| op(a[i], b[i]))
+fn lanes<T>(of: impl Fn(usize) -> T) -> [T; LANES] {
+    [of(0), of(1), of(2), of(3)]
 }
 
 #[inline(always)]
 fn zip_bits(a: F, b: F, op: impl Fn(u32, u32) -> u32) -> F {
-    zip(a, b, |a, b| f32::from_bits(op(a.to_bits(), b.to_bits())))
+    lanes(|i| f32::from_bits(op(a[i].to_bits(), b[i].to_bits())))
 }
 
 impl Simd for Portable {
@@ -50,42 +47,42 @@ impl Simd for Portable {
 
     #[inline(always)]
     fn add(self, a: F, b: F) -> F {
-        zip(a, b, |a, b| a + b)
+        lanes(|i| a[i] + b[i])
     }
 
     #[inline(always)]
     fn sub(self, a: F, b: F) -> F {
-        zip(a, b, |a, b| a - b)
+        lanes(|i| a[i] - b[i])
     }
 
     #[inline(always)]
     fn mul(self, a: F, b: F) -> F {
-        zip(a, b, |a, b| a * b)
+        lanes(|i| a[i] * b[i])
     }
 
     #[inline(always)]
     fn div(self, a: F, b: F) -> F {
-        zip(a, b, |a, b| a / b)
+        lanes(|i| a[i] / b[i])
     }
 
     #[inline(always)]
     fn mul_add(self, a: F, b: F, c: F) -> F {
         // Without the instruction a fused multiply-add is a slow library call.
         if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
-            std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
+            lanes(|i| a[i].mul_add(b[i], c[i]))
         } else {
-            std::array::from_fn(|i| a[i] * b[i] + c[i])
+            lanes(|i| a[i] * b[i] + c[i])
         }
     }
 
     #[inline(always)]
     fn max(self, a: F, b: F) -> F {
-        zip(a, b, |a, b| if a > b { a } else { b })
+        lanes(|i| if a[i] > b[i] { a[i] } else { b[i] })
     }
 
     #[inline(always)]
     fn min(self, a: F, b: F) -> F {
-        zip(a, b, |a, b| if a < b { a } else { b })
+        lanes(|i| if a[i] < b[i] { a[i] } else { b[i] })
     }
 
     #[inline(always)]
@@ -100,32 +97,32 @@ impl Simd for Portable {
 
     #[inline(always)]
     fn add_bits(self, a: F, b: F) -> F {
-        zip_bits(a, b, u32::wrapping_add)
+        zip_bits(a, b, |a, b| a.wrapping_add(b))
     }
 
     #[inline(always)]
     fn shl<const N: u32>(self, a: F) -> F {
-        map(a, |a| f32::from_bits(a.to_bits() << N))
+        lanes(|i| f32::from_bits(a[i].to_bits() << N))
     }
 
     #[inline(always)]
     fn shr<const N: u32>(self, a: F) -> F {
-        map(a, |a| f32::from_bits(a.to_bits() >> N))
+        lanes(|i| f32::from_bits(a[i].to_bits() >> N))
     }
 
     #[inline(always)]
     fn select_less(self, a: F, b: F, x: F, y: F) -> F {
-        std::array::from_fn(|i| if a[i] < b[i] { x[i] } else { y[i] })
+        lanes(|i| if a[i] < b[i] { x[i] } else { y[i] })
     }
 
     #[inline(always)]
     fn select_number(self, a: F, x: F, y: F) -> F {
-        std::array::from_fn(|i| if a[i].is_nan() { y[i] } else { x[i] })
+        lanes(|i| if a[i].is_nan() { y[i] } else { x[i] })
     }
 
     #[inline(always)]
     fn select_first(self, n: usize, x: F, y: F) -> F {
-        std::array::from_fn(|i| if i < n { x[i] } else { y[i] })
+        lanes(|i| if i < n { x[i] } else { y[i] })
     }
 
     #[inline(always)]
@@ -140,36 +137,36 @@ impl Simd for Portable {
 
     #[inline(always)]
     fn sum4(self, v: [F; 4]) -> [f32; 4] {
-        v.map(|v| self.sum(v))
+        [self.sum(v[0]), self.sum(v[1]), self.sum(v[2]), self.sum(v[3])]
     }
 
     #[inline(always)]
     unsafe fn load_u16(self, p: *const u16) -> F {
         // SAFETY: the caller vouches for LANES numbers; read_unaligned needs no alignment.
         let bits = unsafe { p.cast::<[u16; LANES]>().read_unaligned() };
-        bits.map(|bits| f32::from_bits(bits.into()))
+        lanes(|i| f32::from_bits(bits[i].into()))
     }
 
     #[inline(always)]
     unsafe fn store_u16(self, p: *mut u16, v: F) {
         // SAFETY: the caller vouches for LANES numbers; write_unaligned needs no alignment.
-        unsafe { p.cast::<[u16; LANES]>().write_unaligned(v.map(|v| v.to_bits() as u16)) }
+        unsafe { p.cast::<[u16; LANES]>().write_unaligned(lanes(|i| v[i].to_bits() as u16)) }
     }
 
     #[inline(always)]
     unsafe fn store_u8(self, p: *mut u8, v: F) {
         // SAFETY: the caller vouches for LANES bytes.
-        unsafe { p.cast::<[u8; LANES]>().write_unaligned(v.map(|v| v.to_bits() as u8)) }
+        unsafe { p.cast::<[u8; LANES]>().write_unaligned(lanes(|i| v[i].to_bits() as u8)) }
     }
 
     #[inline(always)]
-    fn from_f16(self, bits: F) -> F {
-        map(bits, |bits| f16::decode(bits.to_bits() as u16))
+    fn f16_value(self, bits: F) -> F {
+        lanes(|i| f16::decode(bits[i].to_bits() as u16))
     }
 
     #[inline(always)]
-    fn to_f16(self, v: F) -> F {
-        map(v, |v| f32::from_bits(f16::encode(v).into()))
+    fn f16_bits(self, v: F) -> F {
+        lanes(|i| f32::from_bits(f16::encode(v[i]).into()))
     }
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use super::fixture::*;
 use crate::cpu::Cpu;
+use crate::error::Result;
 use crate::layout::{CONTENT_DIM, ROPE_DIM};
 use crate::request::*;
 
@@ -68,11 +69,11 @@ impl Case {
     /// Random queries and tokens; every page that no sequence needs, and every token past an end, is poisoned.
     pub fn random(shape: &Shape, seed: u64) -> Self {
         let mut tokens = Random(seed);
-        Self::new(shape, seed, |_, _| (tokens.normals(CONTENT_DIM), tokens.normals(ROPE_DIM)))
+        Self::new(shape, seed, |_, _| Record::random(&mut tokens))
     }
 
     /// As `random`, with the tokens (by sequence and position) from `token`.
-    pub fn new(shape: &Shape, seed: u64, mut token: impl FnMut(usize, usize) -> (Vec<f32>, Vec<f32>)) -> Self {
+    pub fn new(shape: &Shape, seed: u64, mut token: impl FnMut(usize, usize) -> Record) -> Self {
         let Shape { page_size, heads, q_lens, seq_lens, .. } = shape.clone();
         let mut random = Random(seed ^ 0xABCD);
         let columns = |len: i32| (len.max(0) as usize).div_ceil(page_size);
@@ -86,8 +87,8 @@ impl Case {
                 let page = free.swap_remove(random.below(free.len()));
                 table[sequence * max_pages + column] = page;
                 for offset in 0..page_size.min(len as usize - column * page_size) {
-                    let (content, rope) = token(sequence, column * page_size + offset);
-                    cache.put(1, page as usize * page_size + offset, &Record::quantised(&content, &rope));
+                    let record = token(sequence, column * page_size + offset);
+                    cache.put(1, page as usize * page_size + offset, &record);
                 }
             }
         }
@@ -139,17 +140,19 @@ impl Case {
     /// By the definition, on the quantised numbers, with exact probabilities.
     pub fn reference(&self) -> Attention {
         let mut attention = Attention { out: Vec::new(), lse: Vec::new() };
-        let mut sequence_tokens: (usize, Vec<(Vec<f64>, Vec<f64>)>) = (usize::MAX, Vec::new());
+        let mut tokens: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
+        let mut tokens_of = usize::MAX;
         for (row, (sequence, query, _)) in self.rows().into_iter().enumerate() {
-            if sequence_tokens.0 != sequence {
+            if tokens_of != sequence {
                 let token = |t| {
                     let record = self.cache.record(self.layer, self.slot(sequence, t));
                     let wide = |v: Vec<f32>| v.iter().map(|&v| f64::from(v) * f64::from(record.scale())).collect();
                     (wide(record.content_times(1.0)), wide(record.rope_times(1.0)))
                 };
-                sequence_tokens = (sequence, (0..self.len(sequence)).map(token).collect());
+                tokens = (0..self.len(sequence)).map(token).collect();
+                tokens_of = sequence;
             }
-            let tokens = &sequence_tokens.1[..self.attended(sequence, query)];
+            let tokens = &tokens[..self.attended(sequence, query)];
             let (content, rope) = &self.queries[row];
             let q = Record::quantised(content, rope);
             let (content, rope) = (q.content_times(1.0), q.rope_times(1.0));
@@ -169,8 +172,12 @@ impl Case {
         attention
     }
 
-    /// Calls decode. Rows of every tensor are `padding` bytes further apart than they need to be.
-    pub fn decode(&self, cpu: &Cpu) -> crate::error::Result<Attention> {
+    pub fn decode(&self, cpu: &Cpu) -> Result<Attention> {
+        self.call(cpu, |request| cpu.decode(request))
+    }
+
+    /// Hands the call's request to `work`. Rows of every tensor are `padding` bytes further apart than they need be.
+    pub fn call(&self, cpu: &Cpu, work: impl FnOnce(&DecodeRequest) -> Result<()>) -> Result<Attention> {
         let rows = self.rows();
         let tokens: usize = self.q_lens.iter().sum();
         let q_len = self.q_lens.iter().copied().max().unwrap_or(0);
@@ -259,7 +266,7 @@ impl Case {
             workspace: if workspace_size == 0 { std::ptr::null_mut() } else { workspace_start },
             workspace_size,
         };
-        let result = cpu.decode(&request);
+        let result = work(&request);
         let get = |tensor: &mut Vec<u8>, at: usize, len: usize| {
             tensor[at..at + len].iter_mut().map(|b| std::mem::replace(b, 0xFF)).collect::<Vec<u8>>()
         };

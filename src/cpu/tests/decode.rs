@@ -6,16 +6,20 @@ use super::attention::*;
 use super::fixture::*;
 use crate::cpu::isa::Isa;
 use crate::layout::{CONTENT_DIM, ROPE_DIM};
-use crate::request::Dtype;
+use crate::request::{DecodeRequest, Dtype};
 
 /// Tolerances of the contract.
 const RELATIVE_L2: f64 = 3e-2;
 const LSE: f64 = 1e-5;
 
-fn check(case: &Case, threads: u32, isa: Isa) {
+fn check(case: &Case, threads: u32) {
     let reference = case.reference();
+    Isa::all().into_iter().for_each(|isa| check_against(&reference, case, threads, isa));
+}
+
+fn check_against(reference: &Attention, case: &Case, threads: u32, isa: Isa) {
     let got = case.decode(&cpu(threads, isa)).unwrap();
-    let (l2, lse) = (got.relative_l2(&reference), got.lse_error(&reference));
+    let (l2, lse) = (got.relative_l2(reference), got.lse_error(reference));
     assert!(l2 <= RELATIVE_L2, "{isa:?}: relative L2 {l2}");
     let largest = reference.lse.iter().filter(|v| v.is_finite()).fold(1f64, |m, v| m.max(v.abs()));
     assert!(lse <= LSE * largest, "{isa:?}: lse {lse}");
@@ -59,9 +63,7 @@ proptest! {
     #[test]
     fn agrees_with_double_precision(shape in shapes(), seed: u64, threads in 1u32..4) {
         let case = Case::random(&shape, seed);
-        for isa in Isa::all() {
-            check(&case, threads, isa);
-        }
+        check(&case, threads);
     }
 }
 
@@ -108,18 +110,18 @@ fn bits_do_not_depend_on_the_company() {
 #[test]
 fn many_waves_give_the_same_bits_as_one() {
     let mut random = Random(3);
-    let kinds: Vec<_> = (0..40).map(|_| (random.normals(CONTENT_DIM), random.normals(ROPE_DIM))).collect();
+    let kinds: Vec<_> = (0..40).map(|_| Record::random(&mut random)).collect();
     let lens = [70_000, 600, 90_000, 30];
     let case = Case::new(&Shape::uniform(64, 2, 1, &lens), 3, |b, t| kinds[(t * 7 + t / 64 + b) % 40].clone());
     let together = case.decode(&cpu(2, Isa::detect())).unwrap();
     let reference = case.reference();
     assert!(together.relative_l2(&reference) <= RELATIVE_L2);
     assert!(together.lse_error(&reference) <= LSE);
-    for sequence in 0..lens.len() {
+    for (sequence, len) in lens.into_iter().enumerate() {
         let mut alone = Case::new(&Shape::uniform(64, 2, 1, &[8]), 3, |_, _| kinds[0].clone());
         alone.cache.view = case.cache.view;
         alone.queries = case.queries[sequence * 2..][..2].to_vec();
-        alone.seq_lens = vec![lens[sequence]];
+        alone.seq_lens = vec![len];
         (alone.max_pages, alone.max_seq_len) = (case.max_pages, case.max_seq_len);
         alone.table = case.table[sequence * case.max_pages..][..case.max_pages].to_vec();
         let alone = alone.decode(&cpu(2, Isa::detect())).unwrap();
@@ -192,8 +194,25 @@ fn a_bad_page_is_named_before_anything_is_written() {
     }
 }
 
+#[test]
+fn bad_ragged_lengths_are_named() {
+    let mut shape = Shape::uniform(16, 2, 3, &[30, 20]);
+    shape.ragged = true;
+    let case = Case::random(&shape, 8);
+    let cpu = cpu(1, Isa::detect());
+    let message = |cu_q_lens: [i32; 3], q_len: u32| {
+        let request =
+            |request: &DecodeRequest| cpu.decode(&DecodeRequest { cu_q_lens: cu_q_lens.as_ptr(), q_len, ..*request });
+        case.call(&cpu, request).unwrap_err().message
+    };
+    assert_eq!(message([0, 3, 6], 2), "sequence 0 has 3 query tokens by cu_q_lens, more than q_len 2");
+    let order = "they must start at 0 or more and never decrease";
+    assert_eq!(message([0, 3, 2], 3), format!("cu_q_lens[1] is 3 and the next 2: {order}"));
+    assert_eq!(message([-1, 2, 4], 3), format!("cu_q_lens[0] is -1 and the next 2: {order}"));
+}
+
 /// Attention over tokens of `kinds` different kinds, cheaply: token t is of kind `kind(t)`.
-fn of_kinds(len: usize, heads: usize, kinds: &[(Vec<f32>, Vec<f32>)], kind: impl Fn(usize) -> usize) -> Case {
+fn of_kinds(len: usize, heads: usize, kinds: &[Record], kind: impl Fn(usize) -> usize) -> Case {
     Case::new(&Shape::uniform(64, heads, 1, &[len as i32]), 9, |_, t| kinds[kind(t)].clone())
 }
 
@@ -204,7 +223,7 @@ fn flat_attention_does_not_drift_with_length() {
     let kinds: Vec<_> = (0..1024)
         .map(|_| {
             let content: Vec<f32> = random.normals(CONTENT_DIM).iter().map(|v| v + 0.5).collect();
-            (content, random.normals(ROPE_DIM))
+            Record::quantised(&content, &random.normals(ROPE_DIM))
         })
         .collect();
     for len in [1 << 10, 1 << 13, 1 << 17, 1 << 20] {
@@ -231,20 +250,17 @@ fn a_sink_does_not_wipe_out_the_rest() {
     let mut random = Random(11);
     let direction = random.normals(CONTENT_DIM);
     let sink: Vec<f32> = direction.iter().map(|v| v * 0.1).collect();
-    let mut kinds: Vec<_> = (0..32).map(|_| (random.normals(CONTENT_DIM), vec![0.0; ROPE_DIM])).collect();
-    for (content, _) in &mut kinds {
-        content.iter_mut().for_each(|v| *v = *v * 0.1 + 0.05);
-    }
-    kinds.push((sink, vec![0.0; ROPE_DIM]));
+    let mut kinds: Vec<_> = (0..32).map(|_| random.normals(CONTENT_DIM)).collect();
+    kinds.iter_mut().flatten().for_each(|v| *v = *v * 0.1 + 0.05);
+    kinds.push(sink);
+    let kinds: Vec<_> = kinds.iter().map(|content| Record::quantised(content, &[0.0; ROPE_DIM])).collect();
     for place in [0, 70_000, len - 1] {
         let mut case = of_kinds(len, 2, &kinds, |t| if t == place { 32 } else { t % 32 });
         for (content, rope) in &mut case.queries {
             (*content, *rope) = (direction.clone(), vec![0.0; ROPE_DIM]);
         }
         case.softmax_scale = 14.0 / 51.2;
-        for isa in Isa::all() {
-            check(&case, 2, isa);
-        }
+        check(&case, 2);
     }
 }
 
@@ -271,18 +287,16 @@ fn scales_of_any_size_stand_together() {
     let case = Case::new(&Shape::uniform(64, 4, 1, &[900]), 13, |_, t| {
         let size = [1e-43, 1e-30, 1e-6, 1.0, 30.0, 0.0][t % 6];
         let scaled = |row: Vec<f32>| row.iter().map(|v| v * size).collect::<Vec<f32>>();
-        (scaled(random.normals(CONTENT_DIM)), scaled(random.normals(ROPE_DIM)))
+        Record::quantised(&scaled(random.normals(CONTENT_DIM)), &scaled(random.normals(ROPE_DIM)))
     });
-    for isa in Isa::all() {
-        check(&case, 2, isa);
-    }
+    check(&case, 2);
 }
 
 #[test]
 fn a_huge_batch_and_an_empty_one() {
     let lens: Vec<i32> = (0..5000).map(|i| i % 9).collect();
     let case = Case::random(&Shape::uniform(8, 1, 1, &lens), 14);
-    check(&case, 2, Isa::detect());
+    check(&case, 2);
     let none = Case::random(&Shape::uniform(8, 1, 1, &[]), 15);
     assert!(none.decode(&cpu(2, Isa::detect())).unwrap().out.is_empty());
 }

@@ -86,6 +86,10 @@ impl Record {
         }
     }
 
+    pub fn random(random: &mut Random) -> Self {
+        Self::quantised(&random.normals(CONTENT_DIM), &random.normals(ROPE_DIM))
+    }
+
     pub fn scale(&self) -> f32 {
         f32::from_bits(self.scale)
     }

@@ -6,3 +6,4 @@ mod decode;
 mod fixture;
 mod merge;
 mod moves;
+mod speed;
