@@ -97,6 +97,16 @@ fn check_measures_what_synth_wrote() {
 }
 
 #[test]
+fn help_says_what_a_dump_holds() {
+    let output = snapmla(&["check", "--help"]);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    for tensor in ["q_content  [queries, heads, 512]", "q_rope", "latent", "k_rope     [tokens, 64]", "softmax_scale"]
+    {
+        assert!(text.contains(tensor), "{tensor}: {text}");
+    }
+}
+
+#[test]
 fn bench_writes_its_tables() {
     let folder = scratch_text("bench");
     let cheap = ["--pool", "1", "--read", "0.01"];

@@ -26,8 +26,8 @@ const QUERIES_A_CALL: usize = 8;
 const MAX_HEADS: usize = snapmla::abi::types::SNAPMLA_MAX_HEADS as usize;
 const RECORD_BYTES: usize = snapmla::abi::types::SNAPMLA_RECORD_BYTES as usize;
 
-#[derive(Args)]
-#[command(long_about = "\
+/// What `--help` says.
+pub const LONG_ABOUT: &str = "\
 Measure what FP8 costs on a layer's real numbers.
 
 FILE is a safetensors file with one layer's tensors, each BF16, F16 or F32:
@@ -38,7 +38,9 @@ FILE is a safetensors file with one layer's tensors, each BF16, F16 or F32:
 Metadata softmax_scale is optional; 1/sqrt(192) without it. `snapmla synth` writes such a file.
 
 Two answers are held against attention in f64 on the file's numbers: attention in BF16 (inputs and outputs
-rounded to BF16, exact sums between) and this library's.")]
+rounded to BF16, exact sums between) and this library's.";
+
+#[derive(Args)]
 pub struct Check {
     /// Dump of one layer
     file: PathBuf,

@@ -53,6 +53,7 @@ enum Command {
     /// Run a decode session and check its answers (the default)
     Run(run::Shape),
     /// Measure what FP8 costs on a layer's real numbers
+    #[command(long_about = check::LONG_ABOUT)]
     Check(check::Check),
     /// Measure how fast decode and the cache operations are
     Bench(bench::Bench),
