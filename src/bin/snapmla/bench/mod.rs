@@ -24,7 +24,7 @@ use crate::report::Report;
 use clock::Method;
 use decode::Ceilings;
 use pool::Pool;
-use shapes::Preset;
+use shapes::{Preset, Shape};
 
 /// Megabytes, larger than any cache by far; on a GPU, what 32 x 65,536 tokens take.
 const GPU_POOL: usize = 1351;
@@ -126,10 +126,11 @@ pub fn bench(options: &engine::Options, args: &Bench) -> Result<Report> {
         operations: Vec::new(),
     };
     let smallest = args.pool.unwrap_or(if engine.on_gpu() { GPU_POOL } else { CPU_POOL }).saturating_mul(1_000_000);
-    let tokens = shapes.iter().map(|shape| shape.batch * shape.length.next_multiple_of(args.page_size)).max();
+    let in_pages = |shape: &Shape| shape.batch * shape.length.div_ceil(args.page_size.max(1)) * args.page_size;
+    let tokens = if operations { operations::POOL_TOKENS } else { shapes.iter().map(in_pages).max().unwrap_or(0) };
     let bar = progress::bar(1 + if operations { operations::STEPS } else { shapes.len() });
     bar.set_message("filling the cache");
-    let pool = Pool::fill(&engine, args.page_size, smallest, tokens.unwrap_or(0))?;
+    let pool = Pool::fill(&engine, args.page_size, smallest, tokens)?;
     bar.inc(1);
 
     if operations {

@@ -13,6 +13,8 @@ use crate::layer::{CONTENT, ROPE};
 use crate::memory::Buffer;
 
 const TOKENS: [usize; 9] = [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536];
+/// The most that a call needs: records-copy reads as many as it writes, and a page is 1024 at most.
+pub const POOL_TOKENS: usize = 2 * 65_536 + 2 * 1024;
 /// Steps of the progress bar.
 pub const STEPS: usize = 4 * TOKENS.len();
 /// Rows of the raw buffers: calls take turns in them, so that they do not stay in a cache.
