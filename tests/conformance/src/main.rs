@@ -28,9 +28,12 @@ struct Arguments {
     /// Only cases whose "group/case" contains this.
     #[arg(long)]
     filter: Option<String>,
-    /// The part that `cargo test` runs.
-    #[arg(long)]
+    /// The part that `cargo test` runs, on every backend. Without it or `--full`: that part on the CPU, all on CUDA.
+    #[arg(long, conflicts_with = "full")]
     quick: bool,
+    /// All of it on every backend: minutes on the CPU.
+    #[arg(long)]
+    full: bool,
     /// Where to write the report.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -86,7 +89,8 @@ fn run(backend: &Backend, arguments: &Arguments) -> BackendReport {
     if let Some(cuda) = &backend.cuda {
         println!("      {}, driver {}", cuda.card, cuda.driver);
     }
-    let effort = if arguments.quick { Effort::Quick } else { Effort::Full };
+    let full = arguments.full || !(arguments.quick || backend.is_cpu());
+    let effort = if full { Effort::Full } else { Effort::Quick };
     let start = Instant::now();
     let mut groups = Vec::new();
     for group in GROUPS {

@@ -27,7 +27,7 @@ impl Room {
     pub fn of(case: &Case) -> Self {
         let table = case.columns() * case.page_size;
         let seq_len = if case.max_seq_len == 0 { table } else { table.min(case.max_seq_len as usize) };
-        Room { batch: case.batch(), q_len: case.longest_q_len(), heads: case.heads, seq_len: seq_len.max(1) }
+        Room { batch: case.batch().max(1), q_len: case.longest_q_len(), heads: case.heads, seq_len: seq_len.max(1) }
     }
 }
 
@@ -60,32 +60,36 @@ pub struct Loaded {
 // SAFETY: buffers and addresses into them; calls on one workspace are the caller's to keep apart.
 unsafe impl Sync for Loaded {}
 
-impl Loaded {
-    pub fn new(backend: &Backend, case: &Case, image: &Image, questions: &Questions) -> Result<Self> {
-        let memory = Buffer::new(&backend.memory, image.geometry.span())?;
-        if image.poisoned {
-            memory.upload(0, &image.bytes)?;
-        } else {
-            if !backend.is_cpu() {
-                memory.fill(0xFF)?;
-            }
-            for &page in &image.written {
-                memory.upload(image.geometry.page(image.layer, page), image.page_bytes(page))?;
-            }
+fn load_cache(backend: &Backend, image: &Image) -> Result<Cache> {
+    let memory = Buffer::new(&backend.memory, image.geometry.span())?;
+    if image.poisoned {
+        memory.upload(0, &image.bytes)?;
+    } else {
+        if !backend.is_cpu() {
+            memory.fill(0xFF)?;
         }
-        let cache = Cache::over(backend, image.geometry, memory, true)?;
-        Self::over(backend, case, cache, image, questions, Room::of(case))
+        for &page in &image.written {
+            memory.upload(image.geometry.page(image.layer, page), image.page_bytes(page))?;
+        }
+    }
+    Cache::over(backend, image.geometry, memory, true)
+}
+
+impl Loaded {
+    /// With a workspace for just this call.
+    pub fn new(backend: &Backend, case: &Case, image: &Image, questions: &Questions) -> Result<Self> {
+        Self::with_room(backend, case, image, questions, Room::of(case))
     }
 
-    /// Over a cache that is already there.
-    pub fn over(
+    /// With a workspace for `room`.
+    pub fn with_room(
         backend: &Backend,
         case: &Case,
-        cache: Cache,
         image: &Image,
         questions: &Questions,
         room: Room,
     ) -> Result<Self> {
+        let cache = load_cache(backend, image)?;
         let dims = case.dims();
         let element = case.out.bytes();
         let out_strides = Strides::new(case.out_style, &dims, 512 * element, element);

@@ -1,6 +1,6 @@
 use super::Suite;
 use crate::bits::Float;
-use crate::case::{Case, QLens};
+use crate::case::{Case, Image, Loaded, QLens, Questions, Room};
 use crate::prng::Rng;
 
 /// The lengths that tiles of 64 tokens get wrong.
@@ -27,6 +27,14 @@ pub fn run(suite: &mut Suite) {
     let causal = Case { causal: true, q_lens: QLens::Uniform(3), heads: 3, ..Case::new(&every) };
     suite.decode("every-length-from-0-causal", &causal);
     suite.decode("padded-rows", &Case::new(&[700, 0, 0, 33, 0]));
+    suite.decode("no-sequences", &Case::new(&[]));
     suite.decode("nothing-to-attend", &Case::new(&[0, 0, 0]));
     suite.decode("no-lse", &Case { want_lse: false, ..Case::new(&LENGTHS) });
+    let case = Case::new(&LENGTHS);
+    suite.case("workspace-for-more", |backend| {
+        let room = Room { batch: 300, q_len: 8, heads: 128, seq_len: 1 << 20 };
+        let (image, questions) = (Image::build(&case)?, Questions::build(&case));
+        let loaded = Loaded::with_room(backend, &case, &image, &questions, room)?;
+        super::check(backend, &case, &image, &questions, &loaded)
+    });
 }

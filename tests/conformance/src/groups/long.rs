@@ -17,7 +17,7 @@ pub fn run(suite: &mut Suite) {
         ],
     );
     for &(lengths, q_len, heads) in shapes {
-        for page_size in suite.pick(&[64][..], &[64, 16, 256]) {
+        for page_size in if suite.cpu() { &[64][..] } else { &[64, 16, 256] } {
             let case = Case {
                 heads,
                 page_size: *page_size,

@@ -8,9 +8,13 @@ const Q_LENS: [usize; 5] = [1, 2, 3, 4, 8];
 const HEADS: [usize; 10] = [1, 3, 8, 16, 20, 40, 63, 64, 126, 128];
 
 /// Most rows of one call: beyond, a case is mostly copying.
-const MOST_ROWS: [usize; 2] = [3_000, 90_000];
+const MOST_ROWS: [usize; 2] = [3_000, 30_000];
 
 pub fn run(suite: &mut Suite) {
+    if !suite.quick() {
+        let case = Case { heads: 128, q_lens: QLens::Uniform(2), causal: true, ..Case::new(&[65; 321]) };
+        suite.decode("b321-q2-h128-causal", &case);
+    }
     let most = suite.pick(MOST_ROWS[0], MOST_ROWS[1]);
     let mut turn = 0;
     for batch in BATCHES {

@@ -23,7 +23,7 @@ fn spoil(record: &mut Record, fault: &str) {
 
 pub fn run(suite: &mut Suite) {
     for fault in FAULTS {
-        for heads in [16, 128] {
+        for heads in [3, 16, 20, 128] {
             // The last token of each: only the last query attends to it.
             let lengths = [100, 64, 65, 4, 200];
             let case = Case { heads, causal: true, q_lens: QLens::Uniform(4), ..Case::new(&lengths) };
