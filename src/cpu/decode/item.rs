@@ -78,7 +78,7 @@ impl Kernel for WriteOutput<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         // SAFETY: the caller's tensor has 512 numbers in every row.
-        unsafe { narrow(simd, self.request.out_dtype, self.output, self.factor, self.to) };
+        unsafe { narrow(simd, self.request.out_dtype, &self.output.0, self.factor, self.to) };
     }
 }
 

@@ -7,12 +7,11 @@ use super::sequence::Sequence;
 use super::state::{RowOutput, RowSum};
 use crate::cpu::isa::Kernel;
 use crate::cpu::simd::Simd;
-use crate::layout::CONTENT_DIM;
 
 /// Merges what one wave has of a row with what earlier waves had; writes the row's result once it is whole.
 pub fn merge_row(call: &Call, group: &Group, row: usize) {
     let partials = &call.partials;
-    let mut output = [0.0; CONTENT_DIM];
+    let mut output = RowOutput::ZERO;
     let mut sum = RowSum::EMPTY;
     let carried = group.carry_in.map(|carry| partials.carry(carry));
     for slot in carried.into_iter().chain(group.first_slot..group.first_slot + group.slots) {
@@ -51,7 +50,7 @@ impl Kernel for Merge<'_> {
         let (decay, weight) = (if sum.sum == 0.0 { 0.0 } else { weight(sum.max) }, weight(part_sum.max));
         *sum = RowSum { sum: sum.sum * decay + part_sum.sum * weight, max };
         let (decay, weight) = (simd.splat(decay as f32), simd.splat(weight as f32));
-        for (to, from) in output.chunks_exact_mut(S::LANES).zip(part.chunks_exact(S::LANES)) {
+        for (to, from) in output.0.chunks_exact_mut(S::LANES).zip(part.0.chunks_exact(S::LANES)) {
             // SAFETY: both chunks are LANES long.
             unsafe {
                 let (so_far, part) = (simd.load(to.as_ptr()), simd.load(from.as_ptr()));

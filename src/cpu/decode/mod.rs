@@ -4,6 +4,7 @@
 //! on the threads, nor on what else is in the batch: splits lie at fixed tokens, a row's sums run in token order, and
 //! the splits' partial results are merged in order ([`merge`]).
 
+mod blocks;
 mod item;
 mod merge;
 mod plan;

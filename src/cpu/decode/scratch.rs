@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::plan::CHUNK_ROWS;
 use super::state::{RowOutput, RowSum};
 use crate::cpu::row::FloatRow;
-use crate::layout::{CONTENT_DIM, TILE_TOKENS};
+use crate::layout::TILE_TOKENS;
 
 /// A number for each token of a tile.
 #[derive(Debug, Clone, Copy)]
@@ -58,11 +58,7 @@ impl Scratch {
             rows: vec![row; CHUNK_ROWS].into(),
             weights: vec![TileRow::ZERO; CHUNK_ROWS].into(),
         };
-        Self {
-            work,
-            outputs: vec![[0.0; CONTENT_DIM]; CHUNK_ROWS].into(),
-            sums: vec![RowSum::EMPTY; CHUNK_ROWS].into(),
-        }
+        Self { work, outputs: vec![RowOutput::ZERO; CHUNK_ROWS].into(), sums: vec![RowSum::EMPTY; CHUNK_ROWS].into() }
     }
 
     /// Lends this thread's scratch.

@@ -3,7 +3,13 @@
 use crate::layout::CONTENT_DIM;
 
 /// A row's sum of values, in weights relative to its maximum.
-pub type RowOutput = [f32; CONTENT_DIM];
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub struct RowOutput(pub [f32; CONTENT_DIM]);
+
+impl RowOutput {
+    pub const ZERO: Self = Self([0.0; CONTENT_DIM]);
+}
 
 /// The other half of a row's state. `sum` 0 means that the row has attended to nothing yet.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +43,7 @@ pub struct State<'a> {
 
 impl State<'_> {
     pub fn clear(&mut self) {
-        self.outputs.fill([0.0; CONTENT_DIM]);
+        self.outputs.fill(RowOutput::ZERO);
         self.sums.fill(RowSum::EMPTY);
     }
 }

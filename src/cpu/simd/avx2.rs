@@ -50,8 +50,7 @@ fn blend(mask: __m256, x: __m256, y: __m256) -> __m256 {
 impl Simd for Avx2 {
     type F = __m256;
     const LANES: usize = 8;
-    const SCORE_ROWS: usize = 3;
-    const VALUE_VECTORS: usize = 2;
+    const BLOCK_ROWS: usize = 6;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m256 {

@@ -42,8 +42,7 @@ fn floats(v: __m512i) -> __m512 {
 impl Simd for Avx512 {
     type F = __m512;
     const LANES: usize = 16;
-    const SCORE_ROWS: usize = 6;
-    const VALUE_VECTORS: usize = 4;
+    const BLOCK_ROWS: usize = 12;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {

@@ -24,10 +24,8 @@ use crate::num::{bf16, e4m3, f16};
 pub trait Simd: Copy + Send + Sync {
     type F: Copy;
     const LANES: usize;
-    /// Rows in a register block of the score product (times 4 tokens).
-    const SCORE_ROWS: usize;
-    /// Vectors of dims in a register block of the value product (times [`VALUE_ROWS`] rows): 2 or 4.
-    const VALUE_VECTORS: usize;
+    /// Rows in a register block of decode's two products, which is two vectors wide: at most 12.
+    const BLOCK_ROWS: usize;
 
     fn splat(self, x: f32) -> Self::F;
     /// # Safety
@@ -173,6 +171,3 @@ pub trait Simd: Copy + Send + Sync {
         self.select_less(x, self.splat(LOWEST), self.splat(0.0), power)
     }
 }
-
-/// Rows in a register block of the value product.
-pub const VALUE_ROWS: usize = 6;

@@ -25,8 +25,7 @@ fn zip_bits(a: F, b: F, op: impl Fn(u32, u32) -> u32) -> F {
 impl Simd for Portable {
     type F = F;
     const LANES: usize = LANES;
-    const SCORE_ROWS: usize = 2;
-    const VALUE_VECTORS: usize = 2;
+    const BLOCK_ROWS: usize = 4;
 
     #[inline(always)]
     fn splat(self, x: f32) -> F {
