@@ -47,15 +47,18 @@ pub fn decode(workers: &Workers, isa: Isa, request: &DecodeRequest) -> Result<()
             table.check(sequence.index, 0..sequence.len)?;
         }
     }
-    let limits = plan::limits(request);
-    let partials = Partials::new(request.workspace, plan::slots(&limits), plan::chunk_rows(&limits));
+    if request.batch == 0 {
+        return Ok(());
+    }
+    let bytes = workspace_size(&plan::limits(request)) as usize;
+    let partials = Partials::new(request.workspace, bytes, plan::chunk_rows(request, workers.threads()));
     let pages = Pages::new(&request.cache, request.layer);
     // SAFETY: an item writes its own rows' outputs or its own slot, a merge its own rows' outputs and carry; the
     // cache, the queries and (while merging) the slots are only read.
     let call = unsafe { Shared::new(Call { request, isa, pages, table, partials }) };
     let mut cursor = Cursor::default();
     Wave::with(|wave| {
-        while wave.fill(request, partials.slots(), &mut cursor) {
+        while wave.fill(request, &partials, &mut cursor) {
             workers.for_ranges(wave.items.len(), 1, |range| {
                 wave.items[range].iter().for_each(|item| decode_item(call.get(), item));
             });

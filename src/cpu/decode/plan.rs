@@ -7,7 +7,7 @@
 use std::cell::Cell;
 
 use super::sequence::Sequence;
-use super::state::slot_bytes;
+use super::state::{Partials, slot_bytes};
 use crate::layout::TILE_TOKENS;
 use crate::request::{DecodeLimits, DecodeRequest};
 
@@ -15,6 +15,8 @@ use crate::request::{DecodeLimits, DecodeRequest};
 pub const SPLIT_TOKENS: usize = 8 * TILE_TOKENS;
 /// Most rows of an item: decoding a tile is then a few percent of the work on it.
 pub const CHUNK_ROWS: usize = 64;
+/// Fewest rows of an item, where threads would be idle otherwise: decoding a tile is then a fifth of the work on it.
+const SMALL_CHUNK_ROWS: usize = 16;
 /// Most slots, enough to keep a large machine's threads busy within a wave.
 const MAX_SLOTS: u64 = 256;
 /// Most items in a wave.
@@ -30,28 +32,40 @@ pub fn limits(request: &DecodeRequest) -> DecodeLimits {
     }
 }
 
-/// Most rows of an item within the limits.
-pub fn chunk_rows(limits: &DecodeLimits) -> usize {
-    (u64::from(limits.max_heads) * u64::from(limits.max_q_len)).min(CHUNK_ROWS as u64) as usize
-}
-
-/// Slots for partial results: none when no sequence can have two splits.
-pub fn slots(limits: &DecodeLimits) -> usize {
+/// Bytes of workspace for every call within the limits: none when no sequence can have two splits.
+pub fn workspace_size(limits: &DecodeLimits) -> u64 {
+    let rows = u64::from(limits.max_heads) * u64::from(limits.max_q_len);
     let splits = u64::from(limits.max_seq_len).div_ceil(SPLIT_TOKENS as u64);
-    let chunks = (u64::from(limits.max_heads) * u64::from(limits.max_q_len)).div_ceil(CHUNK_ROWS as u64);
     if splits <= 1 {
         return 0;
     }
-    u64::from(limits.max_batch).saturating_mul(chunks).saturating_mul(splits).min(MAX_SLOTS) as usize
+    let items = u64::from(limits.max_batch).saturating_mul(rows.div_ceil(CHUNK_ROWS as u64)).saturating_mul(splits);
+    // The carried rows of a wave are read while the next carry is written.
+    (items.min(MAX_SLOTS) + 2) * slot_bytes(rows.min(CHUNK_ROWS as u64) as usize) as u64
 }
 
-/// Bytes of workspace for every call within the limits.
-pub fn workspace_size(limits: &DecodeLimits) -> u64 {
-    match slots(limits) {
-        0 => 0,
-        // The carried rows of a wave are read while the next carry is written.
-        slots => (slots + 2) as u64 * slot_bytes(chunk_rows(limits)) as u64,
+/// Rows of an item in this call. A row's result does not depend on it.
+pub fn chunk_rows(request: &DecodeRequest, threads: usize) -> usize {
+    let mut chunk_rows = CHUNK_ROWS;
+    while chunk_rows > SMALL_CHUNK_ROWS && !enough_items(request, chunk_rows, threads) {
+        chunk_rows /= 2;
     }
+    chunk_rows.min(request.num_heads as usize * request.q_len as usize)
+}
+
+/// Whether there are two items for every thread, if there is more than one.
+fn enough_items(request: &DecodeRequest, chunk_rows: usize, threads: usize) -> bool {
+    let mut missing = if threads > 1 { 2 * threads } else { 0 };
+    for index in 0..request.batch as usize {
+        if missing == 0 {
+            break;
+        }
+        let sequence = Sequence::new(request, index);
+        let rows = sequence.q_len * request.num_heads as usize;
+        let items = rows.div_ceil(chunk_rows) * sequence.len.div_ceil(SPLIT_TOKENS);
+        missing = missing.saturating_sub(items);
+    }
+    missing == 0
 }
 
 /// A split of one sequence for some of its rows.
@@ -108,7 +122,8 @@ impl Wave {
     }
 
     /// Takes the items from the cursor on; false when there are none left.
-    pub fn fill(&mut self, request: &DecodeRequest, slots: usize, cursor: &mut Cursor) -> bool {
+    pub fn fill(&mut self, request: &DecodeRequest, partials: &Partials, cursor: &mut Cursor) -> bool {
+        let slots = partials.slots();
         self.items.clear();
         self.groups.clear();
         let mut used = 0;
@@ -118,7 +133,7 @@ impl Wave {
             let sequence = Sequence::new(request, cursor.sequence);
             let rows = sequence.q_len * request.num_heads as usize;
             while cursor.first_row < rows {
-                let chunk = CHUNK_ROWS.min(rows - cursor.first_row);
+                let chunk = partials.rows().min(rows - cursor.first_row);
                 let item = Item {
                     sequence: cursor.sequence,
                     first_row: cursor.first_row,

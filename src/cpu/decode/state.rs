@@ -62,13 +62,18 @@ pub struct Partials {
 }
 
 impl Partials {
-    /// `base` is NULL or 256-byte aligned, with room for `slots + 2` slots of `rows` rows.
-    pub fn new(base: *mut u8, slots: usize, rows: usize) -> Self {
-        Self { base, slots, rows }
+    /// Slots of `rows` rows in `bytes` bytes. `base` is 256-byte aligned, or NULL when there are none.
+    pub fn new(base: *mut u8, bytes: usize, rows: usize) -> Self {
+        Self { base, slots: (bytes / slot_bytes(rows)).saturating_sub(2), rows }
     }
 
     pub fn slots(&self) -> usize {
         self.slots
+    }
+
+    /// Most rows of a slot.
+    pub fn rows(&self) -> usize {
+        self.rows
     }
 
     /// Where carry 0 or 1 lies, as a slot.
