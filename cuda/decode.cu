@@ -5,6 +5,7 @@
 #include "decode/output.cuh"
 #include "decode/pages.cuh"
 #include "decode/plan.cuh"
+#include "decode/queries.cuh"
 #include "decode/score.cuh"
 #include "decode/splits.cuh"
 #include "decode/value.cuh"
@@ -15,10 +16,10 @@
 
 namespace snapmla {
 
-__device__ __forceinline__ void init_barriers(SharedMemory& smem) {
+template <class Shared>
+__device__ __forceinline__ void init_barriers(Shared& smem) {
     if (threadIdx.x == 0) {
-        for (int i = 0; i < CONTENT_STAGES; ++i) mbarrier_init(shared_address(&smem.content_full[i]), 1);
-        for (int i = 0; i < 2; ++i) mbarrier_init(shared_address(&smem.rope_full[i]), 1);
+        for (int i = 0; i < Shared::STAGES; ++i) mbarrier_init(shared_address(&smem.full[i]), 1);
         fence_mbarrier_init();
     }
     if (threadIdx.x < 2) smem.rescaled[threadIdx.x] = 0;
@@ -26,12 +27,16 @@ __device__ __forceinline__ void init_barriers(SharedMemory& smem) {
 
 // The value warpgroups through all segments.
 template <int ROWS>
-__device__ __forceinline__ void value_segments(const DecodeArgs& args, SharedMemory& smem) {
-    if (threadIdx.x / WARP == SCORE_THREADS / WARP) issue_first_tiles(args, smem);
-    u32 tile = 0;
+__device__ __forceinline__ void value_segments(const DecodeArgs& args, SharedMemory<ROWS>& smem) {
+    // What a block asks for after a deep prefetch waits behind it, so the rest of the ring comes once a tile is there.
+    if (threadIdx.x / WARP == SCORE_THREADS / WARP && smem.segments[0].tiles != 0) {
+        mbarrier_wait(shared_address(&smem.full[0]), 0);
+        issue_first_tiles(args, smem, 2, SharedMemory<ROWS>::STAGES);
+    }
 #pragma unroll 1
-    for (u32 number = 0;; ++number) {
-        const u32 end = tile + warp_uniform(smem.segments[number % SEGMENT_RING].tiles);
+    while (true) {
+        const u32 tile = smem.finished_tiles;
+        const u32 end = tile + warp_uniform(smem.segments[(smem.finished + 1) % SEGMENT_RING].tiles);
         if (end == tile) break;
         Output<ROWS> o;
 #pragma unroll
@@ -39,10 +44,9 @@ __device__ __forceinline__ void value_segments(const DecodeArgs& args, SharedMem
 #pragma unroll
             for (int i = 0; i < ROWS / 2; ++i) o[m][i] = 0.f;
         accumulate_segment<ROWS>(args, smem, threadIdx.x / WARPGROUP - 2, tile, end, o);
-        tile = end;
         bar_sync(STATS_READY, SCORE_THREADS + VALUE_THREADS);
-        const Segment& segment = smem.segments[number % SEGMENT_RING];
-        const u32 worker = blockIdx.x / args.row_groups, group = blockIdx.x % args.row_groups;
+        const Segment& segment = smem.segments[smem.finished % SEGMENT_RING];
+        const u32 worker = block_worker(args), group = block_row_group(args);
         if (segment.splits == 1) {
             store_output<ROWS>(args, smem, segment.sequence, group * ROWS, o);
         } else {
@@ -56,8 +60,8 @@ __device__ __forceinline__ void value_segments(const DecodeArgs& args, SharedMem
 
 // Once every block's partials are written: this worker's share of the sequences it had splits of.
 template <int ROWS>
-__device__ __forceinline__ void meet_and_merge(const DecodeArgs& args, SharedMemory& smem) {
-    const u32 worker = blockIdx.x / args.row_groups, group = blockIdx.x % args.row_groups;
+__device__ __forceinline__ void meet_and_merge(const DecodeArgs& args, SharedMemory<ROWS>& smem) {
+    const u32 worker = block_worker(args), group = block_row_group(args);
     bar_sync(VALUE_BOTH, VALUE_THREADS);
     if (threadIdx.x == SCORE_THREADS) {
         u32* word = grid_barrier_word();
@@ -77,18 +81,20 @@ constexpr int SCORE_REGISTERS = ROWS == 64 ? 72 : 104;
 template <int ROWS>
 __device__ __forceinline__ void decode(const DecodeArgs& args) {
     extern __shared__ u8 dynamic_shared[];
-    SharedMemory& smem = *reinterpret_cast<SharedMemory*>(dynamic_shared);
-    const u32 worker = blockIdx.x / args.row_groups, group = blockIdx.x % args.row_groups;
-    const u32 first_row = group * ROWS;
-
+    auto& smem = *reinterpret_cast<SharedMemory<ROWS>*>(dynamic_shared);
     init_barriers(smem);
     grid_dependency_wait();
-    make_plan(args, smem, worker, first_row);
+    make_plan(args, smem);
+    if (threadIdx.x / WARP == SCORE_THREADS / WARP) issue_first_tiles(args, smem, 0, 2);
+    if (smem.segments[0].tiles != 0)
+        load_queries<(ROWS > 16 ? 2 : 1)>(args, smem, smem.segments[0], block_row_group(args) * ROWS, threadIdx.x / WARP, THREADS / WARP);
+    fence_proxy_async();
+    __syncthreads();
     const u32 warpgroup = warp_uniform(threadIdx.x / WARPGROUP);
     if (warpgroup < 2) {
         setmaxnreg_dec<SCORE_REGISTERS<ROWS>>();
-        score_segments<ROWS>(args, smem, warpgroup, worker, first_row);
-        store_empty_sequences<ROWS>(args, worker, first_row, threadIdx.x, SCORE_THREADS);
+        score_segments(args, smem, warpgroup);
+        store_empty_sequences<ROWS>(args, threadIdx.x, SCORE_THREADS);
     } else {
         setmaxnreg_inc<256 - SCORE_REGISTERS<ROWS>>();
         value_segments<ROWS>(args, smem);

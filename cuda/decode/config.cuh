@@ -8,11 +8,7 @@ namespace snapmla {
 
 constexpr int TILE_TOKENS = 64;
 constexpr int BLOCK_BYTES = TILE_TOKENS * ROW_BYTES;        // a column block of a tile
-constexpr int CONTENT_TILE_BYTES = 4 * BLOCK_BYTES;          // 32 KB
-constexpr int ROPE_TILE_BYTES = BLOCK_BYTES;
-constexpr int SCALE_TILE_BYTES = TILE_TOKENS * 4;
-constexpr int CONTENT_STAGES = 5;
-constexpr int P_TILE_BYTES = TILE_TOKENS * 64;               // P as E4M3, 64 rows of 64 tokens
+constexpr int KEY_BYTES = 5 * BLOCK_BYTES;                   // a tile's content and, as a fifth block, rope: 40 KB
 
 // Four warpgroups: two score alternate tiles (QK and softmax), two take half of the value dims each (PV).
 constexpr int THREADS = 512;
@@ -21,11 +17,12 @@ constexpr int SCORE_THREADS = 256;
 constexpr int VALUE_THREADS = 256;
 
 // A row's fused probabilities are kept below 448, the largest E4M3 number, and a block's largest one in the top
-// eight octaves.
+// eight octaves: 448 / 256. They are relative to a reference that moves only when a block's largest one leaves this window.
 constexpr float WINDOW_HIGH = 448.f;
 constexpr float WINDOW_LOW = 1.75f;
-// Where a new reference puts the block's largest fused probability: 2^8, exact in E4M3.
-constexpr float ANCHOR_OCTAVE = 8.f;
+// Where a new reference puts the largest one: 2^4, exact in E4M3, and the middle of the window, from which block maxima
+// of ordinary logits (a standard deviation of 1 to 2 octaves) stray least. A move costs a pass over O.
+constexpr float ANCHOR_OCTAVE = 4.f;
 // A reference never sinks further below the highest one seen: O and the sum would overflow (infinities were seen
 // with peaked logits over 131,072 tokens).
 constexpr float MAX_DESCENT_OCTAVES = 40.f;
@@ -76,34 +73,50 @@ struct PlanScratch {
     u32 splits[THREADS / WARP];     // by candidate
 };
 
+// A tile as a page of 64 records has it, so that such a page is one copy.
+struct alignas(1024) Stage {
+    u8 keys[KEY_BYTES];
+    float scale[TILE_TOKENS];
+};
+
+// For blocks of ROWS rows (16, 32 or 64). Queries are the A operand of 64 rows whatever ROWS is: what lies past theirs is
+// read and goes to rows that nobody looks at.
+template <int ROWS_>
 struct alignas(1024) SharedMemory {
-    u8 content[CONTENT_STAGES][CONTENT_TILE_BYTES];
-    u8 q_content[4][BLOCK_BYTES];
-    u8 q_rope[BLOCK_BYTES];
-    u8 p[2][P_TILE_BYTES];
-    u8 rope[2][ROPE_TILE_BYTES];
-    float scale[4][TILE_TOKENS];
-    u64 content_full[CONTENT_STAGES];
-    u64 rope_full[2];
+    static constexpr int ROWS = ROWS_;
+    static constexpr int STAGES = ROWS == 16 ? 5 : 4;
+    static constexpr int QUERY_BLOCK_BYTES = ROWS * ROW_BYTES;
+    static constexpr int P_BYTES = ROWS * TILE_TOKENS;
+
+    u8 queries[5][QUERY_BLOCK_BYTES];   // content, and rope as a fifth block
+    Stage stages[STAGES];
+    u8 p[2][P_BYTES];                   // E4M3, rows of 64 bytes
+    u64 full[STAGES];
     u32 next_sequence;                  // where the planner goes on
     u32 next_position;
     u32 segments_made;
     u32 plan_chunk, plan_share;         // Plan, for the planner
     u32 shared_sequences;               // some sequence is shared by workers
-    Split merges[2];                    // sequences that this worker shares with others
     u32 num_merges;
+    u32 finished;                       // number of the segment last scored, for the value warpgroups; at first -1
+    u32 finished_tiles;                 // tiles up to its end
     u32 rescaled[2];                    // a byte a warp: some row of the tile moved its reference
+    Split merges[2];                    // sequences that this worker shares with others
     union alignas(16) {
-        float rescale[2][TILE_TOKENS];  // factor on O that goes with the tile
-        float sum[2][TILE_TOKENS];      // at a segment's end: un-quantised probabilities, by score warpgroup
-        PlanScratch plan;
+        float rescale[2][ROWS];         // factor on O that goes with the tile
+        float sum[2][ROWS];             // at a segment's end: un-quantised probabilities, by score warpgroup
     };
-    float reference[TILE_TOKENS];       // log2 of what P is relative to
-    float highest[TILE_TOKENS];         // highest reference of the segment
-    float q_factor[TILE_TOKENS];        // scale_log2 * s_q
+    float reference[ROWS];              // log2 of what P is relative to
+    float highest[ROWS];                // highest reference of the segment
+    float q_factor[ROWS];               // scale_log2 * s_q
     Segment segments[SEGMENT_RING];
     u32 pieces[PIECE_RING][MAX_PIECES];
+
+    // Before any tile there is no P.
+    __device__ __forceinline__ PlanScratch& plan() { return *reinterpret_cast<PlanScratch*>(p); }
 };
-static_assert(sizeof(SharedMemory) <= 232448, "227 KB is all that a block gets");
+static_assert(sizeof(SharedMemory<16>) <= 232448 && sizeof(SharedMemory<32>) <= 232448 &&
+                  sizeof(SharedMemory<64>) <= 232448,
+              "227 KB is all that a block gets");
 
 }  // namespace snapmla

@@ -34,13 +34,27 @@ __device__ __forceinline__ void store_pair_as(u8* row, u32 dim, float low, float
     }
 }
 
-// Calls `body` with the caller's element type, as a value of Bf16, F16 or F32.
-template <class Body>
-__device__ __forceinline__ void with_output_type(const DecodeArgs& args, const Body& body) {
-    switch (args.out_kind) {
-        case ELEMENT_BF16: return body(Bf16());
-        case ELEMENT_F16: return body(F16());
-        default: return body(F32());
+// Two neighbouring dims of a row, whatever the caller's type. Sixteen-bit types share the stores: what is cold costs
+// instruction fetches.
+template <u32 BYTES>
+__device__ __forceinline__ void store_pair(const DecodeArgs& args, u8* row, u32 dim, float low, float high) {
+    if constexpr (BYTES == 4) {
+        store_pair_as<F32>(row, dim, low, high, args.out_vectors);
+    } else {
+        const u32 pair = args.out_kind == ELEMENT_BF16 ? Bf16::pack(low, high) : F16::pack(low, high);
+        if (args.out_vectors) {
+            Bf16::store_pair(row + 2 * dim, pair);
+        } else {
+            Bf16::store_pair_elements(row + 2 * dim, pair);
+        }
+    }
+}
+
+__device__ __forceinline__ void store_pair(const DecodeArgs& args, u8* row, u32 dim, float low, float high) {
+    if (args.out_kind == ELEMENT_F32) {
+        store_pair<4>(args, row, dim, low, high);
+    } else {
+        store_pair<2>(args, row, dim, low, high);
     }
 }
 
@@ -79,39 +93,32 @@ struct alignas(16) RowTarget {
     float inverse;
 };
 
-// All of a sequence's tiles were this block's: divide and store. The value warpgroups. Sixteen-bit types share one copy
-// of the unrolled stores: what is cold costs instruction fetches.
-template <class T, int ROWS>
+// All of a sequence's tiles were this block's: divide and store. The value warpgroups.
+template <u32 BYTES, int ROWS>
 __device__ __forceinline__ void store_output_as(const DecodeArgs& args, const RowTarget* targets, const Output<ROWS>& o) {
-    const u32 thread = threadIdx.x - SCORE_THREADS, first_dim = item_place(0, thread).dim;
-    const bool bf16 = args.out_kind == ELEMENT_BF16, vectors = args.out_vectors;
+    // Opaque, or it is worked out before O is, and spilled.
+    u32 thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    thread -= SCORE_THREADS;
+    const u32 first_dim = item_place(0, thread).dim;
 #pragma unroll
     for (int c = 0; c < ROWS / 8; ++c) {
 #pragma unroll
         for (int second = 0; second < 2; ++second) {
             const RowTarget target = targets[item_place(4 * c, thread).row + second];
             if (target.out == nullptr) continue;
-            u8* row = target.out + first_dim * T::BYTES;
+            u8* row = target.out + first_dim * BYTES;
 #pragma unroll
             for (int m = 0; m < 4; ++m) {
-                const float low = o[m][4 * c + second] * target.inverse, high = o[m][4 * c + 2 + second] * target.inverse;
-                if constexpr (T::BYTES == 4) {
-                    store_pair_as<F32>(row, 64 * m, low, high, vectors);
-                } else {
-                    const u32 pair = bf16 ? Bf16::pack(low, high) : F16::pack(low, high);
-                    if (vectors) {
-                        T::store_pair(row + 2 * 64 * m, pair);
-                    } else {
-                        T::store_pair_elements(row + 2 * 64 * m, pair);
-                    }
-                }
+                store_pair<BYTES>(args, row, 64 * m, o[m][4 * c + second] * target.inverse,
+                                  o[m][4 * c + 2 + second] * target.inverse);
             }
         }
     }
 }
 
 template <int ROWS>
-__device__ __forceinline__ void store_output(const DecodeArgs& args, SharedMemory& smem, u32 sequence, u32 first_row,
+__device__ __forceinline__ void store_output(const DecodeArgs& args, SharedMemory<ROWS>& smem, u32 sequence, u32 first_row,
                                              const Output<ROWS>& o) {
     // P is idle from a segment's last tile to the statistics' release.
     RowTarget* targets = reinterpret_cast<RowTarget*>(smem.p);
@@ -124,15 +131,15 @@ __device__ __forceinline__ void store_output(const DecodeArgs& args, SharedMemor
     }
     bar_sync(VALUE_BOTH, VALUE_THREADS);
     if (args.out_kind == ELEMENT_F32) {
-        store_output_as<F32, ROWS>(args, targets, o);
+        store_output_as<4, ROWS>(args, targets, o);
     } else {
-        store_output_as<Bf16, ROWS>(args, targets, o);
+        store_output_as<2, ROWS>(args, targets, o);
     }
 }
 
 // Others have tiles of the sequence too: O as it is, with its references and sums, to partial `slot`.
 template <int ROWS>
-__device__ __forceinline__ void store_partial(const DecodeArgs& args, const SharedMemory& smem, u64 slot,
+__device__ __forceinline__ void store_partial(const DecodeArgs& args, const SharedMemory<ROWS>& smem, u64 slot,
                                               const Output<ROWS>& o) {
     const u32 thread = threadIdx.x - SCORE_THREADS;
     float4* to = args.partial_out + slot * (ROWS * CONTENT_DIM / 4) + thread;
@@ -150,18 +157,16 @@ __device__ __forceinline__ void store_partial(const DecodeArgs& args, const Shar
 // Sequences with nothing to attend to have no tiles, so nobody's plan: outputs 0, log-sum-exp -infinity. The workers of
 // a row group share them out; all threads of `threads` take part.
 template <int ROWS>
-__device__ __forceinline__ void store_empty_sequences(const DecodeArgs& args, u32 worker, u32 first_row, u32 thread,
-                                                      u32 threads) {
-    for (u32 sequence = worker; sequence < args.batch; sequence += args.workers) {
+__device__ __forceinline__ void store_empty_sequences(const DecodeArgs& args, u32 thread, u32 threads) {
+    const u32 first_row = block_row_group(args) * ROWS;
+    for (u32 sequence = block_worker(args); sequence < args.batch; sequence += args.workers) {
         if (sequence_length(args, sequence) != 0) continue;
         const RowGroup group = row_group(args, sequence, first_row);
-        with_output_type(args, [&](auto type) {
-            for (u32 i = thread; i < ROWS * (CONTENT_DIM / 2); i += threads) {
-                const u32 r = i / (CONTENT_DIM / 2), dim = i % (CONTENT_DIM / 2) * 2;
-                if (group.has(r))
-                    store_pair_as<decltype(type)>(output_row(args, group, r), dim, 0.f, 0.f, args.out_vectors);
-            }
-        });
+#pragma unroll 1
+        for (u32 i = thread; i < ROWS * (CONTENT_DIM / 2); i += threads) {
+            const u32 r = i / (CONTENT_DIM / 2), dim = i % (CONTENT_DIM / 2) * 2;
+            if (group.has(r)) store_pair(args, output_row(args, group, r), dim, 0.f, 0.f);
+        }
         if (thread < ROWS && group.has(thread)) store_lse(args, group, thread, 0.f, 0.f);
     }
 }

@@ -1,9 +1,9 @@
 // Bringing pages into shared memory.
 //
-// Content goes through a ring of five tiles, rope and scales through two. A value warp refills a content stage as soon as
-// its warpgroups have read it; the score warpgroup of a tile refills its rope stage once its product is done. Page ids are
-// looked up by the score warpgroups, rounds earlier, and handed on through a ring. Tiles are numbered on through the
-// segments, so all this runs on from one to the next.
+// Tiles (content, rope and scales) go through a ring of stages. A value warp refills a stage as soon as its warpgroups have
+// read it, with the tile that many on; a deeper prefetch would gain nothing, since everything a block asks for later, its
+// next queries say, waits behind it. Page ids are looked up by the score warpgroups, a round earlier, and handed on
+// through a ring. Tiles are numbered on through the segments, so all this runs on from one to the next.
 #pragma once
 
 #include "decode/config.cuh"
@@ -38,7 +38,8 @@ struct Lookup {
 
 // Piece `index` of the tile that lies `ahead` tiles after the start of segment number `segment`. Table entries past a
 // sequence's end may hold anything and are not looked at.
-__device__ __forceinline__ Lookup look_up(const DecodeArgs& args, const SharedMemory& smem, u32 segment, u32 ahead, u32 index) {
+template <class Shared>
+__device__ __forceinline__ Lookup look_up(const DecodeArgs& args, const Shared& smem, u32 segment, u32 ahead, u32 index) {
     u32 tiles;
     while (ahead >= (tiles = smem.segments[segment % SEGMENT_RING].tiles)) {
         if (tiles == 0) return {0, NO_TILE};
@@ -59,76 +60,42 @@ __device__ __forceinline__ Lookup look_up(const DecodeArgs& args, const SharedMe
     return {u32(load_i32(reinterpret_cast<const i32*>(row) + column)), offset};
 }
 
-// Where a piece's rows are.
-struct PieceSource {
-    const u8* page;
-    u32 row;
-};
-
-__device__ __forceinline__ PieceSource piece_source(const DecodeArgs& args, u32 piece) {
-    if (args.page_size == TILE_TOKENS) return {args.pages + i64(piece) * args.page_stride, 0};
-    const u32 rows = piece_rows(args), pieces = args.page_size / rows, page = piece / pieces;
-    return {args.pages + i64(page) * args.page_stride, (piece - page * pieces) * rows};
-}
-
-// Content of one tile into `stage`. A whole warp: lane l has piece l of the tile if `holds`.
-__device__ __forceinline__ void issue_content(const DecodeArgs& args, SharedMemory& smem, u32 stage, u32 piece, bool holds,
-                                              u32 index) {
-    const bool copies = holds && piece < NO_PIECE;
-    const u32 rows = piece_rows(args);
-    const u32 bytes = __popc(__ballot_sync(~0u, copies)) * rows * CONTENT_DIM;
-    const u32 barrier = shared_address(&smem.content_full[stage]);
-    if (holds && index == 0 && piece != NO_TILE) mbarrier_arrive_expect_tx(barrier, bytes);
-    __syncwarp();
-    if (!copies) return;
-    const u32 to = shared_address(smem.content[stage]);
-    const PieceSource from = piece_source(args, piece);
+// One tile into `stage`. A whole warp: lane l has piece l of the tile if `holds`.
+template <class Shared>
+__device__ __forceinline__ void issue_tile(const DecodeArgs& args, Shared& smem, u32 stage, u32 piece, bool holds, u32 index) {
+    const u32 barrier = shared_address(&smem.full[stage]), to = shared_address(&smem.stages[stage]);
     if (args.page_size == TILE_TOKENS) {
-        bulk_copy_g2s(to, from.page, CONTENT_TILE_BYTES, barrier);
+        // This is on the value warpgroups' critical path: as little as there can be.
+        if (!holds || index != 0 || piece == NO_TILE) return;
+        constexpr u32 PAGE_BYTES = TILE_TOKENS * RECORD_BYTES;
+        mbarrier_arrive_expect_tx(barrier, piece == NO_PIECE ? 0 : PAGE_BYTES);
+        if (piece != NO_PIECE) bulk_copy_g2s(to, args.pages + i64(piece) * args.page_stride, PAGE_BYTES, barrier);
         return;
     }
-#pragma unroll 1
-    for (u32 block = 0; block < 4; ++block) {
-        bulk_copy_g2s(to + block * BLOCK_BYTES + index * rows * ROW_BYTES,
-                      from.page + (i64(block) * args.page_size + from.row) * ROW_BYTES, rows * ROW_BYTES, barrier);
-    }
-}
-
-// Rope and scales of one tile: rope into stage `stage`, scales into stage `scale_stage`.
-__device__ __forceinline__ void issue_rope(const DecodeArgs& args, SharedMemory& smem, u32 stage, u32 scale_stage,
-                                           u32 piece, bool holds, u32 index) {
     const bool copies = holds && piece < NO_PIECE;
-    const u32 rows = piece_rows(args);
-    const u32 bytes = __popc(__ballot_sync(~0u, copies)) * rows * (ROW_BYTES + 4);
-    const u32 barrier = shared_address(&smem.rope_full[stage]);
+    const u32 rows = piece_rows(args), pieces = args.page_size / rows;
+    const u32 bytes = __popc(__ballot_sync(~0u, copies)) * rows * RECORD_BYTES;
     if (holds && index == 0 && piece != NO_TILE) mbarrier_arrive_expect_tx(barrier, bytes);
     __syncwarp();
     if (!copies) return;
-    const PieceSource from = piece_source(args, piece);
-    const u8* rope = from.page + args.page_size * CONTENT_DIM;
-    bulk_copy_g2s(shared_address(smem.rope[stage]) + index * rows * ROW_BYTES, rope + from.row * ROW_BYTES,
-                  rows * ROW_BYTES, barrier);
-    bulk_copy_g2s(shared_address(smem.scale[scale_stage]) + index * rows * 4,
-                  rope + args.page_size * ROW_BYTES + from.row * 4, rows * 4, barrier);
+    const u32 page = piece / pieces, row = (piece - page * pieces) * rows;
+    const u8* from = args.pages + i64(page) * args.page_stride;
+#pragma unroll 1
+    for (u32 block = 0; block < 5; ++block) {
+        bulk_copy_g2s(to + block * BLOCK_BYTES + index * rows * ROW_BYTES,
+                      from + (i64(block) * args.page_size + row) * ROW_BYTES, rows * ROW_BYTES, barrier);
+    }
+    bulk_copy_g2s(to + KEY_BYTES + index * rows * 4, from + i64(args.page_size) * (5 * ROW_BYTES) + row * 4, rows * 4, barrier);
 }
 
-// The first five tiles: one warp. Only two are asked for at once: what a block asks for after a deep prefetch waits
-// behind it (26 MB for all blocks, 6 us), and the queries are about to be.
-__device__ __forceinline__ void issue_first_tiles(const DecodeArgs& args, SharedMemory& smem) {
-    if (smem.segments[0].tiles == 0) return;
+// Tiles first…last-1 of the block: one warp. Lane 8t + i looks up piece i of the t-th of them; up to four tiles.
+template <class Shared>
+__device__ __forceinline__ void issue_first_tiles(const DecodeArgs& args, Shared& smem, u32 first, u32 last) {
     const u32 lane = threadIdx.x % WARP;
-    // Lane 8t + i looks up piece i of tile t; and of tile 4, once these are there.
-    const Lookup first = look_up(args, smem, 0, lane / MAX_PIECES, lane % MAX_PIECES);
-    const Lookup fifth = look_up(args, smem, 0, 4, lane);
-    const u32 piece = first.piece(args);
+    const u32 piece = look_up(args, smem, 0, first + lane / MAX_PIECES, lane % MAX_PIECES).piece(args);
 #pragma unroll 1
-    for (u32 tile = 0; tile < CONTENT_STAGES; ++tile) {
-        if (tile == 2) mbarrier_wait(shared_address(&smem.content_full[0]), 0);
-        const bool holds = tile < 4 ? lane / MAX_PIECES == tile : lane < MAX_PIECES;
-        const u32 mine = tile < 4 ? piece : fifth.piece(args);
-        issue_content(args, smem, tile, mine, holds, lane % MAX_PIECES);
-        if (tile < 2) issue_rope(args, smem, tile, tile, mine, holds, lane % MAX_PIECES);
-    }
+    for (u32 tile = first; tile < last; ++tile)
+        issue_tile(args, smem, tile, piece, lane / MAX_PIECES == tile - first, lane % MAX_PIECES);
 }
 
 }  // namespace snapmla

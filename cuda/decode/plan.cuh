@@ -17,8 +17,8 @@ namespace snapmla {
 constexpr u32 SEGMENT_COST = 4;
 // Chunks that the aligned plan tries: up to 1.47 times the average.
 constexpr u32 CHUNK_CANDIDATES = 16;
-// What the linear plan must save, in tiles, to be worth its second segments and merges.
-constexpr u32 LINEAR_PENALTY = 10;
+// What the linear plan must save, in tiles, to be worth its second segments and merges: 20 to 30 us.
+constexpr u32 LINEAR_PENALTY = 20;
 
 struct Plan {
     u32 chunk;       // tiles a split; 0 in the linear plan
@@ -83,9 +83,10 @@ __device__ __forceinline__ Segment cut_segment(const DecodeArgs& args, const Pla
 
 // Adds segments to the ring while it has room: one warp. Segments before `current` may be overwritten. The list ends
 // with a segment of no tiles.
-__device__ __forceinline__ void extend_segments(const DecodeArgs& args, SharedMemory& smem, u32 worker, u32 group_first_row,
-                                                u32 current) {
-    const u32 lane = threadIdx.x & 31;
+template <class Shared>
+__device__ __forceinline__ void extend_segments(const DecodeArgs& args, Shared& smem, u32 current) {
+    const u32 lane = threadIdx.x & 31, worker = block_worker(args);
+    const u32 group_first_row = block_row_group(args) * Shared::ROWS;
     const Plan plan = plan_of(smem.plan_chunk, smem.plan_share, worker);
     u32 base = smem.next_sequence, position = smem.next_position, made = smem.segments_made;
     while (base < args.batch && position < plan.end) {
@@ -137,7 +138,9 @@ __device__ __forceinline__ WarpSums sum_over_warps(const u32* values) {
 }
 
 // The whole block. Leaves the plan and its first segments in shared memory.
-__device__ __forceinline__ void make_plan(const DecodeArgs& args, SharedMemory& smem, u32 worker, u32 group_first_row) {
+template <class Shared>
+__device__ __forceinline__ void make_plan(const DecodeArgs& args, Shared& smem) {
+    const u32 worker = block_worker(args), group_first_row = block_row_group(args) * Shared::ROWS;
     const u32 tid = threadIdx.x, lane = tid % WARP, warp = tid / WARP;
     // Each thread takes `each` sequences in a row; for up to 512 sequences that is one, and its load is coalesced.
     const u32 each = (args.batch + THREADS - 1) / THREADS;
@@ -150,15 +153,15 @@ __device__ __forceinline__ void make_plan(const DecodeArgs& args, SharedMemory& 
         tiles += more;
         sequences += more != 0;
     }
-    if (tid < THREADS / WARP) smem.plan.splits[tid] = 0;
+    if (tid < THREADS / WARP) smem.plan().splits[tid] = 0;
     const u32 warp_tiles = __reduce_add_sync(~0u, tiles), warp_sequences = __reduce_add_sync(~0u, sequences);
     if (lane == 0) {
-        smem.plan.tiles[warp] = warp_tiles;
-        smem.plan.sequences[warp] = warp_sequences;
+        smem.plan().tiles[warp] = warp_tiles;
+        smem.plan().sequences[warp] = warp_sequences;
     }
     __syncthreads();
-    const u32 total_tiles = sum_over_warps(smem.plan.tiles).total;
-    const u32 total_sequences = sum_over_warps(smem.plan.sequences).total;
+    const u32 total_tiles = sum_over_warps(smem.plan().tiles).total;
+    const u32 total_sequences = sum_over_warps(smem.plan().sequences).total;
 
     // The smallest candidate chunk that needs no more splits than there are workers.
     const u32 average = max((total_tiles + args.workers - 1) / args.workers, max(args.min_split_tiles, 1u));
@@ -167,13 +170,13 @@ __device__ __forceinline__ void make_plan(const DecodeArgs& args, SharedMemory& 
 #pragma unroll 4
         for (u32 i = 0; i < CHUNK_CANDIDATES; ++i) {
             const u32 splits = __reduce_add_sync(~0u, count_splits(tiles, __frcp_rn(average + average * i / 32)));
-            if (lane == 0) atomicAdd(&smem.plan.splits[i], splits);
+            if (lane == 0) atomicAdd(&smem.plan().splits[i], splits);
         }
     }
     __syncthreads();
     u32 chunk = 0;
     if (try_chunks) {
-        const bool fits = lane < CHUNK_CANDIDATES && smem.plan.splits[lane % CHUNK_CANDIDATES] <= args.workers;
+        const bool fits = lane < CHUNK_CANDIDATES && smem.plan().splits[lane % CHUNK_CANDIDATES] <= args.workers;
         const u32 candidates = __ballot_sync(~0u, fits);
         if (candidates != 0) chunk = average + average * (__ffs(candidates) - 1) / 32;
     }
@@ -193,17 +196,19 @@ __device__ __forceinline__ void make_plan(const DecodeArgs& args, SharedMemory& 
         shared |= chunk != 0 && axis_weight(plan, more) > 1;
     }
     const u32 after = warp_inclusive_sum(weight);
-    if (lane == WARP - 1) smem.plan.weights[warp] = after;
+    if (lane == WARP - 1) smem.plan().weights[warp] = after;
     if (tid == 0) {
         smem.plan_chunk = chunk;
         smem.plan_share = share;
         smem.segments_made = 0;
         smem.num_merges = 0;
+        smem.finished = ~0u;
+        smem.finished_tiles = 0;
         smem.next_sequence = args.batch;
         smem.next_position = 0;
     }
     shared = __syncthreads_or(shared);
-    const WarpSums weights = sum_over_warps(smem.plan.weights);
+    const WarpSums weights = sum_over_warps(smem.plan().weights);
     u32 position = weights.before + after - weight;
     if (position <= plan.begin && plan.begin < position + weight) {
         u32 sequence = first;
@@ -219,7 +224,7 @@ __device__ __forceinline__ void make_plan(const DecodeArgs& args, SharedMemory& 
     // In the linear plan a cut that falls between sequences is rare enough not to look for.
     if (tid == 0) smem.shared_sequences = shared || (chunk == 0 && weights.total > share);
     __syncthreads();
-    if (warp == 0) extend_segments(args, smem, worker, group_first_row, 0);
+    if (warp == 0) extend_segments(args, smem, 0);
     __syncthreads();
 }
 

@@ -8,24 +8,33 @@
 namespace snapmla {
 
 // Place of content byte `dim` of row `r`.
-__device__ __forceinline__ u8* query_content_at(SharedMemory& smem, u32 r, u32 dim) {
-    return smem.q_content[dim / ROW_BYTES] + swizzled(r, dim % ROW_BYTES);
+template <class Shared>
+__device__ __forceinline__ u8* query_content_at(Shared& smem, u32 r, u32 dim) {
+    return smem.queries[dim / ROW_BYTES] + swizzled(r, dim % ROW_BYTES);
 }
 
-__device__ __forceinline__ void set_query_scale(const DecodeArgs& args, SharedMemory& smem, u32 r, float scale) {
+// Place of rope byte `byte` of row `r`.
+template <class Shared>
+__device__ __forceinline__ u32* query_rope_at(Shared& smem, u32 r, u32 byte) {
+    return reinterpret_cast<u32*>(smem.queries[4] + swizzled(r, byte));
+}
+
+template <class Shared>
+__device__ __forceinline__ void set_query_scale(const DecodeArgs& args, Shared& smem, u32 r, float scale) {
     if (threadIdx.x % WARP == 0) smem.q_factor[r] = args.scale_log2 * scale;
 }
 
 // Rows past the last one are zeros with scale 1: their probabilities stay finite and are never stored.
-__device__ __forceinline__ void clear_query(const DecodeArgs& args, SharedMemory& smem, u32 r) {
+template <class Shared>
+__device__ __forceinline__ void clear_query(const DecodeArgs& args, Shared& smem, u32 r) {
     const u32 lane = threadIdx.x % WARP;
     *reinterpret_cast<uint4*>(query_content_at(smem, r, 16 * lane)) = make_uint4(0, 0, 0, 0);
-    *reinterpret_cast<u32*>(smem.q_rope + swizzled(r, 4 * lane)) = 0;
+    *query_rope_at(smem, r, 4 * lane) = 0;
     set_query_scale(args, smem, r, 1.f);
 }
 
-template <class T>
-__device__ __forceinline__ void store_query(const DecodeArgs& args, SharedMemory& smem, u32 r, const RawRow<T>& raw) {
+template <class T, class Shared>
+__device__ __forceinline__ void store_query(const DecodeArgs& args, Shared& smem, u32 r, const RawRow<T>& raw) {
     const u32 lane = threadIdx.x % WARP;
     const QuantisedRow<T> row = quantise(raw);
 #pragma unroll
@@ -34,7 +43,7 @@ __device__ __forceinline__ void store_query(const DecodeArgs& args, SharedMemory
 #pragma unroll
         for (u32 j = 0; j < QuantisedRow<T>::WORDS; j++) to[j] = row.content[i][j];
     }
-    *reinterpret_cast<u32*>(smem.q_rope + swizzled(r, 4 * lane)) = row.rope;
+    *query_rope_at(smem, r, 4 * lane) = row.rope;
     set_query_scale(args, smem, r, row.scale);
 }
 
@@ -46,14 +55,12 @@ struct QueryRows {
     u32 q_first;
 };
 
-template <class T, int ROWS>
-__device__ __forceinline__ void load_raw_queries(const DecodeArgs& args, SharedMemory& smem, QueryRows at, u32 warp,
+template <class T, u32 IN_FLIGHT, class Shared>
+__device__ __forceinline__ void load_raw_queries(const DecodeArgs& args, Shared& smem, QueryRows at, u32 warp,
                                                  u32 warps) {
-    // Four rows in flight take 36 registers a thread, of the 72 that a score warpgroup has.
-    constexpr u32 IN_FLIGHT = 16 / T::BYTES / 2;
     const u32 lane = threadIdx.x % WARP;
 #pragma unroll 1
-    for (u32 r = warp * IN_FLIGHT; r < ROWS; r += warps * IN_FLIGHT) {
+    for (u32 r = warp * IN_FLIGHT; r < Shared::ROWS; r += warps * IN_FLIGHT) {
         RawRow<T> raw[IN_FLIGHT];
 #pragma unroll
         for (u32 i = 0; i < IN_FLIGHT; i++) {
@@ -73,11 +80,11 @@ __device__ __forceinline__ void load_raw_queries(const DecodeArgs& args, SharedM
     }
 }
 
-template <int ROWS>
-__device__ __forceinline__ void load_quantised_queries(const DecodeArgs& args, SharedMemory& smem, QueryRows at, u32 warp,
+template <class Shared>
+__device__ __forceinline__ void load_quantised_queries(const DecodeArgs& args, Shared& smem, QueryRows at, u32 warp,
                                                        u32 warps) {
     const u32 lane = threadIdx.x % WARP;
-    for (u32 r = warp; r < ROWS; r += warps) {
+    for (u32 r = warp; r < Shared::ROWS; r += warps) {
         if (at.first_row + r >= at.rows) {
             clear_query(args, smem, r);
             continue;
@@ -92,23 +99,24 @@ __device__ __forceinline__ void load_quantised_queries(const DecodeArgs& args, S
         } else {
             for (u32 i = 0; i < 16; i++) to[i] = __ldg(content + 16 * lane + i);
         }
-        *reinterpret_cast<u32*>(smem.q_rope + swizzled(r, 4 * lane)) =
+        *query_rope_at(smem, r, 4 * lane) =
             load_u16_cached(rope + 4 * lane) | u32(load_u16_cached(rope + 4 * lane + 2)) << 16;
         set_query_scale(args, smem, r, load_f32(reinterpret_cast<const float*>(scale)));
     }
 }
 
-// ROWS rows of a segment's sequence from `first_row` on, by warps 0…`warps`-1.
-template <int ROWS>
-__device__ __forceinline__ void load_queries(const DecodeArgs& args, SharedMemory& smem, const Segment& segment,
+// The block's rows of a segment's sequence from `first_row` on, by warps 0…`warps`-1.
+// `IN_FLIGHT` rows at a time take 9 registers a thread each, or 18 for F32.
+template <u32 IN_FLIGHT, class Shared>
+__device__ __forceinline__ void load_queries(const DecodeArgs& args, Shared& smem, const Segment& segment,
                                              u32 first_row, u32 warp, u32 warps) {
     const QueryRows at{segment.sequence, first_row, query_span(args, segment.sequence).count * args.num_heads,
                        segment.q_first};
     switch (args.q_kind) {
-        case ELEMENT_BF16: return load_raw_queries<Bf16, ROWS>(args, smem, at, warp, warps);
-        case ELEMENT_F16: return load_raw_queries<F16, ROWS>(args, smem, at, warp, warps);
-        case ELEMENT_F32: return load_raw_queries<F32, ROWS>(args, smem, at, warp, warps);
-        default: return load_quantised_queries<ROWS>(args, smem, at, warp, warps);
+        case ELEMENT_BF16: return load_raw_queries<Bf16, IN_FLIGHT>(args, smem, at, warp, warps);
+        case ELEMENT_F16: return load_raw_queries<F16, IN_FLIGHT>(args, smem, at, warp, warps);
+        case ELEMENT_F32: return load_raw_queries<F32, (IN_FLIGHT + 1) / 2>(args, smem, at, warp, warps);
+        default: return load_quantised_queries(args, smem, at, warp, warps);
     }
 }
 

@@ -35,18 +35,22 @@ __device__ __forceinline__ void load_values(u32 address, u32 (&raw)[2][4]) {
     ldmatrix_x4_trans(address + 32 * ROW_BYTES, raw[1]);
 }
 
-// The factors that a tile's moved references put on O so far.
+// The factors that a tile's moved references put on O so far. `moved` has a byte for each 16 rows: the others' are 1.
 template <int ROWS>
-__device__ __forceinline__ void rescale_output(Output<ROWS>& o, u32 factors) {
+__device__ __forceinline__ void rescale_output(Output<ROWS>& o, u32 factors, u32 moved) {
 #pragma unroll
-    for (int c = 0; c < ROWS / 8; ++c) {
-        const float2 factor = load_shared_f32x2(factors + c * 32);
+    for (int rows = 0; rows < ROWS / 16; ++rows) {
+        if ((moved >> (8 * rows) & 1) == 0) continue;
 #pragma unroll
-        for (int m = 0; m < 4; ++m) {
-            o[m][4 * c] *= factor.x;
-            o[m][4 * c + 1] *= factor.y;
-            o[m][4 * c + 2] *= factor.x;
-            o[m][4 * c + 3] *= factor.y;
+        for (int c = 2 * rows; c < 2 * rows + 2; ++c) {
+            const float2 factor = load_shared_f32x2(factors + c * 32);
+#pragma unroll
+            for (int m = 0; m < 4; ++m) {
+                o[m][4 * c] *= factor.x;
+                o[m][4 * c + 1] *= factor.y;
+                o[m][4 * c + 2] *= factor.x;
+                o[m][4 * c + 3] *= factor.y;
+            }
         }
     }
 }
@@ -54,23 +58,24 @@ __device__ __forceinline__ void rescale_output(Output<ROWS>& o, u32 factors) {
 // O over the tiles of one segment, by value warpgroup `half`. `tile` is the segment's first, numbered through the
 // block.
 template <int ROWS>
-__device__ __forceinline__ void accumulate_segment(const DecodeArgs& args, SharedMemory& smem, const int half, u32 tile, u32 end,
+__device__ __forceinline__ void accumulate_segment(const DecodeArgs& args, SharedMemory<ROWS>& smem, const int half, u32 tile, u32 end,
                                                    Output<ROWS>& o) {
+    constexpr u32 STAGES = SharedMemory<ROWS>::STAGES;
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP % 4;
     // Two column blocks of 128 dims a half; a warp's 16 dims are one chunk of each 64.
-    const u32 values = shared_address(smem.content[0]) + half * 2 * BLOCK_BYTES + swizzled(lane, warp * CHUNK_BYTES);
+    const u32 values = shared_address(smem.stages) + half * 2 * BLOCK_BYTES + swizzled(lane, warp * CHUNK_BYTES);
 
     bar_sync(P_READY + (tile & 1), WARPGROUP + VALUE_THREADS);
     u32 raw[2][4];
-    load_values(values + tile % CONTENT_STAGES * CONTENT_TILE_BYTES, raw);
+    load_values(values + tile % STAGES * u32(sizeof(Stage)), raw);
 #pragma unroll 1
     for (; tile < end; ++tile) {
         const int buffer = tile & 1;
-        const u32 here = values + tile % CONTENT_STAGES * CONTENT_TILE_BYTES;
-        const u32 next = values + (tile + 1) % CONTENT_STAGES * CONTENT_TILE_BYTES;
-        const u32 p = descriptor_word(shared_address(smem.p) + buffer * P_TILE_BYTES);
-        if (load_shared_u32(shared_address(&smem.rescaled[buffer])) != 0)
-            rescale_output<ROWS>(o, shared_address(smem.rescale[buffer]) + (threadIdx.x & 3) * 8);
+        const u32 here = values + tile % STAGES * u32(sizeof(Stage));
+        const u32 next = values + (tile + 1) % STAGES * u32(sizeof(Stage));
+        const u32 p = descriptor_word(shared_address(smem.p) + buffer * SharedMemory<ROWS>::P_BYTES);
+        const u32 moved = load_shared_u32(shared_address(&smem.rescaled[buffer]));
+        if (moved != 0) rescale_output<ROWS>(o, shared_address(smem.rescale[buffer]) + (threadIdx.x & 3) * 8, moved);
 
         // Two products are in flight when there are registers for both: up to 32 rows.
         constexpr int FRESH = ROWS == 64 ? 1 : 2;
@@ -87,7 +92,14 @@ __device__ __forceinline__ void accumulate_segment(const DecodeArgs& args, Share
             wgmma_commit_group();
             // The next fragments come while the product runs, after the last ones those of the next tile, which the
             // score warpgroups make sure there is.
-            if (m == 3) bar_sync(P_READY + (buffer ^ 1), WARPGROUP + VALUE_THREADS);
+            if (m == 3) {
+                bar_sync(P_READY + (buffer ^ 1), WARPGROUP + VALUE_THREADS);
+                // Here both warpgroups have had this tile's last fragments: its stage is free.
+                if (warp_uniform(threadIdx.x / WARP) == SCORE_THREADS / WARP) {
+                    const u32 piece = smem.pieces[(tile + STAGES) % PIECE_RING][lane % MAX_PIECES];
+                    issue_tile(args, smem, tile % STAGES, piece, lane < int(MAX_PIECES), lane);
+                }
+            }
             load_values(m == 3 ? next : (here + (m + 1) / 2 * BLOCK_BYTES) ^ ((m + 1) % 2 * 4 * CHUNK_BYTES), raw);
             if (FRESH == 1 || m > 0) {
                 wgmma_wait_group<FRESH - 1>();
@@ -102,11 +114,6 @@ __device__ __forceinline__ void accumulate_segment(const DecodeArgs& args, Share
             for (int i = 0; i < ROWS / 2; ++i) o[3][i] += fresh[1][i];
         }
         bar_arrive(P_FREE + buffer, WARPGROUP + VALUE_THREADS);
-        // Both warpgroups had this tile's last fragments when they met at the next tile's P.
-        if (warp_uniform(threadIdx.x / WARP) == SCORE_THREADS / WARP) {
-            const u32 piece = smem.pieces[(tile + CONTENT_STAGES) % PIECE_RING][lane % MAX_PIECES];
-            issue_content(args, smem, tile % CONTENT_STAGES, piece, lane < int(MAX_PIECES), lane);
-        }
     }
 }
 
