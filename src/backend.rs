@@ -51,6 +51,14 @@ impl Backend {
         }
     }
 
+    /// OK, or why a decode cannot have so many rows a sequence.
+    pub fn check_rows(&self, q_len: u32, num_heads: u32) -> Result<()> {
+        match self {
+            Self::Cpu(_) => Ok(()),
+            Self::Cuda(cuda) => cuda.check_rows(q_len, num_heads),
+        }
+    }
+
     pub fn k_append(&self, request: &KAppendRequest, stream: snapmla_stream) -> Result<()> {
         self.launch_some(
             request.num_tokens,

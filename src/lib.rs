@@ -1,7 +1,8 @@
 //! FP8 multi-head latent attention decoding behind a C ABI.
 //!
 //! Data flows one way: the caller's struct, [`abi`] (panic guard, sizes, NULLs), a validated [`request`], a backend
-//! ([`cpu`] or [`cuda`]), its kernels. [`layout`] says where a record's bytes lie; [`plan`] how a decode is split.
+//! ([`cpu`] or [`cuda`]), its kernels. [`layout`] says where a record's bytes lie; [`plan`] the shape of a
+//! CUDA decode.
 
 pub mod abi;
 pub mod backend;
@@ -10,4 +11,5 @@ pub mod cuda;
 pub mod error;
 pub mod layout;
 pub mod num;
+pub mod plan;
 pub mod request;

@@ -19,8 +19,10 @@ pub unsafe extern "C" fn snapmla_supports(
 ) -> snapmla_status {
     guard(|| {
         // SAFETY: the header asks for a handle of `snapmla_context_create`.
-        let _context = unsafe { handle::enter::<Context>(context) }?;
+        let context = unsafe { handle::enter::<Context>(context) }?;
         // SAFETY: the header asks for a struct that is as large as its struct_size says.
-        support::check(&unsafe { read::read("query", query) }?)
+        let query = unsafe { read::read("query", query) }?;
+        support::check(&query)?;
+        context.backend.check_rows(query.q_len, query.num_heads)
     })
 }

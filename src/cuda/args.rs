@@ -18,6 +18,7 @@ macro_rules! kernel_args {
         };
     };
 }
+pub(super) use kernel_args;
 
 kernel_args! {
     /// One layer of the cache.

@@ -1,6 +1,7 @@
 //! Every kernel of the library, one line each.
 
 use super::args::*;
+use super::decode::{self, DecodeArgs};
 use super::device::Device;
 use super::driver::CudaResult;
 use super::kernel::Kernel;
@@ -33,6 +34,9 @@ kernels! {
     fetch_dequant_f16: FetchArgs = "fetch_dequant" / "snapmla_fetch_dequant_f16", 0;
     fetch_dequant_f32: FetchArgs = "fetch_dequant" / "snapmla_fetch_dequant_f32", 0;
     records_copy: RecordsCopyArgs = "records_copy" / "snapmla_records_copy", 0;
+    decode_16: DecodeArgs = "decode" / "snapmla_decode_16", decode::SHARED;
+    decode_32: DecodeArgs = "decode" / "snapmla_decode_32", decode::SHARED;
+    decode_64: DecodeArgs = "decode" / "snapmla_decode_64", decode::SHARED;
     merge_bf16: MergeArgs = "merge" / "snapmla_merge_bf16", 0;
     merge_f16: MergeArgs = "merge" / "snapmla_merge_f16", 0;
     merge_f32: MergeArgs = "merge" / "snapmla_merge_f32", 0;

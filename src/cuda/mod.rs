@@ -6,6 +6,7 @@
 
 mod args;
 mod clear_pages;
+mod decode;
 mod device;
 mod driver;
 mod fetch_dequant;
@@ -28,8 +29,7 @@ use std::os::raw::c_void;
 use self::device::Device;
 use self::kernels::Kernels;
 use self::library::Libraries;
-use crate::error::{Error, Result};
-use crate::request::*;
+use crate::error::Result;
 
 /// A `CUstream` of the caller's.
 pub type Stream = *mut c_void;
@@ -58,13 +58,5 @@ impl Cuda {
 
     pub fn num_sms(&self) -> u32 {
         self.device.num_sms()
-    }
-
-    pub fn decode_workspace_size(&self, _limits: &DecodeLimits) -> u64 {
-        0
-    }
-
-    pub fn decode(&self, _request: &DecodeRequest, _stream: Stream) -> Result<()> {
-        Err(Error::unsupported("not built yet"))
     }
 }

@@ -47,6 +47,16 @@ pub struct DecodeRequest {
 }
 
 impl DecodeRequest {
+    /// The limits of this one call.
+    pub fn limits(&self) -> DecodeLimits {
+        DecodeLimits {
+            max_batch: self.batch,
+            max_q_len: self.q_len,
+            max_heads: self.num_heads,
+            max_seq_len: self.max_seq_len.max(1),
+        }
+    }
+
     /// `workspace_size` is the backend's answer to `snapmla_decode_workspace_size`.
     pub fn from_params(
         params: &snapmla_decode_params,

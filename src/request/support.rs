@@ -5,7 +5,7 @@ use crate::abi::types::*;
 use crate::error::{Error, Result};
 use crate::layout::{CONTENT_DIM, ROPE_DIM};
 
-/// OK, or the reason as `SNAPMLA_STATUS_UNSUPPORTED`. Both backends serve the same shapes.
+/// OK, or the reason as `SNAPMLA_STATUS_UNSUPPORTED`. What a backend serves less of is for it to say.
 pub fn check(query: &snapmla_support_query) -> Result<()> {
     let answer = || {
         dim("content_dim", query.content_dim, CONTENT_DIM)?;

@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use crate::harness::{cuda, with_fake_driver};
-use crate::launching;
+use crate::{decode, launching};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -32,10 +32,11 @@ unsafe impl GlobalAlloc for Counting {
 with_fake_driver! {
     fn a_launch_allocates_nothing(fake) {
         let cuda = cuda();
-        let request = launching::request(128);
+        let (append, decode) = (launching::request(128), decode::request(32, 2, 128, 65_536));
         let before = ALLOCATIONS.get();
-        cuda.k_append(&request, std::ptr::null_mut()).unwrap();
+        cuda.k_append(&append, std::ptr::null_mut()).unwrap();
+        cuda.decode(&decode, std::ptr::null_mut()).unwrap();
         assert_eq!(ALLOCATIONS.get() - before, 0);
-        assert_eq!(fake.num_launches(), 1);
+        assert_eq!(fake.num_launches(), 2);
     }
 }

@@ -4,6 +4,7 @@
 mod allocations;
 mod cache;
 mod data;
+mod decode;
 mod emulation;
 mod harness;
 mod launching;

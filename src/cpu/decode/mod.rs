@@ -50,7 +50,7 @@ pub fn decode(workers: &Workers, isa: Isa, request: &DecodeRequest) -> Result<()
     if request.batch == 0 {
         return Ok(());
     }
-    let bytes = workspace_size(&plan::limits(request)) as usize;
+    let bytes = workspace_size(&request.limits()) as usize;
     let partials = Partials::new(request.workspace, bytes, plan::chunk_rows(request, workers.threads()));
     let pages = Pages::new(&request.cache, request.layer);
     // SAFETY: an item writes its own rows' outputs or its own slot, a merge its own rows' outputs and carry; the

@@ -22,16 +22,6 @@ const MAX_SLOTS: u64 = 256;
 /// Most items in a wave.
 const MAX_ITEMS: usize = 4096;
 
-/// A call's own limits.
-pub fn limits(request: &DecodeRequest) -> DecodeLimits {
-    DecodeLimits {
-        max_batch: request.batch,
-        max_q_len: request.q_len,
-        max_heads: request.num_heads,
-        max_seq_len: request.max_seq_len.max(1),
-    }
-}
-
 /// Bytes of workspace for every call within the limits: none when no sequence can have two splits.
 pub fn workspace_size(limits: &DecodeLimits) -> u64 {
     let rows = u64::from(limits.max_heads) * u64::from(limits.max_q_len);
