@@ -60,7 +60,7 @@ mod tests {
         let content = (0..CONTENT_DIM / CHUNK_BYTES).map(move |chunk| content_chunk(page_size, row, chunk));
         let rope = (0..ROW_BYTES / CHUNK_BYTES).map(move |chunk| rope_chunk(page_size, row, chunk));
         let at = scale(page_size, row);
-        content.chain(rope).map(|at| at..at + CHUNK_BYTES).chain([at..at + 4])
+        content.chain(rope).map(|at| at..at + CHUNK_BYTES).chain(std::iter::once(at..at + 4))
     }
 
     proptest! {

@@ -21,7 +21,9 @@ __device__ __forceinline__ u32* query_rope_at(Shared& smem, u32 r, u32 byte) {
 
 template <class Shared>
 __device__ __forceinline__ void set_query_scale(const DecodeArgs& args, Shared& smem, u32 r, float scale) {
-    if (threadIdx.x % WARP == 0) smem.q_factor[r] = args.scale_log2 * scale;
+    // Never 0 by underflow: a masked logit, an infinity, times 0 would be a NaN.
+    const float factor = args.scale_log2 * scale;
+    if (threadIdx.x % WARP == 0) smem.q_factor[r] = fabsf(factor) < 0x1p-120f ? copysignf(0x1p-120f, args.scale_log2) : factor;
 }
 
 // Rows past the last one are zeros with scale 1: their probabilities stay finite and are never stored.

@@ -233,12 +233,24 @@ __device__ __forceinline__ void store_p(u32 buffer, const float (&f)[32]) {
 
 // Masks what the thread's two rows do not attend to in the tile `within` tiles into the segment.
 template <class Shared>
-__device__ __forceinline__ void mask_tile(const DecodeArgs& args, Shared& smem, u32 number, u32 within, u32 stage,
-                                          float (&s)[32]) {
+__device__ __forceinline__ void mask_tile(const DecodeArgs& args, Shared& smem, const int group, u32 number, u32 within,
+                                          u32 stage, float (&s)[32]) {
     const Segment& segment = smem.segments[number % SEGMENT_RING];
     const int length = segment.length, q_len = query_span(args, segment.sequence).count;
     const int first_token = (segment.first_tile + within) * TILE_TOKENS;
     const int all_attend = args.causal ? length - q_len + 1 : length;
+    // A scale that is no number spoils the rows that attend to its token, and is then put out of the others' way.
+    const u32 scales = shared_address(smem.stages[stage].scale) + (lane_of() & 3) * 8;
+#pragma unroll
+    for (int c = 0; c < 8; ++c) {
+        const float2 scale = load_shared_f32x2(scales + c * 32);
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+            if (!(fabsf(scale.x) < INFINITY_F32)) s[4 * c + 2 * row] = INFINITY_F32 - INFINITY_F32;
+            if (!(fabsf(scale.y) < INFINITY_F32)) s[4 * c + 2 * row + 1] = INFINITY_F32 - INFINITY_F32;
+        }
+    }
+    bar_sync(SCORE_GROUP + group, WARPGROUP);
     mask_scales_and_values(smem, stage, min(length - first_token, TILE_TOKENS), all_attend - first_token);
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
@@ -250,6 +262,7 @@ __device__ __forceinline__ void mask_tile(const DecodeArgs& args, Shared& smem, 
             if (8 * c + 1 >= limit) s[4 * c + 2 * row + 1] = args.masked;
         }
     }
+    bar_sync(SCORE_GROUP + group, WARPGROUP);
 }
 
 // The first tile of a segment, numbered within it, that some row does not attend to whole.
@@ -373,10 +386,7 @@ __device__ __forceinline__ void score_segments(const DecodeArgs& args, Shared& s
             wgmma_wait_group<0>();
             keep_in_registers(s);
             const bool careful = tile == begin || tile >= masked_from || args.scale_log2 < 0.f;
-            if (tile >= masked_from) {
-                mask_tile(args, smem, number, tile - begin, stage, s);
-                bar_sync(SCORE_GROUP + group, WARPGROUP);
-            }
+            if (tile >= masked_from) mask_tile(args, smem, group, number, tile - begin, stage, s);
             softmax_tile(smem, group, stage, tile == begin, tile < begin + 2, careful, s, state);
         }
         end_segment(smem, group, number, begin, end, state);
