@@ -92,14 +92,18 @@ mod control {
 
 use control::{CONTROL_MASK, Control, WANTED, read, write};
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod tests {
     use super::*;
     use std::hint::black_box;
 
+    #[cfg(target_arch = "x86_64")]
+    const FLUSH: Control = 0x8040;
+    #[cfg(target_arch = "aarch64")]
+    const FLUSH: Control = 1 << 24;
+
     #[test]
     fn denormals_survive_on_a_thread_that_flushes_them_and_the_thread_gets_its_setting_back() {
-        const FLUSH: u32 = 0x8040;
         let before = read();
         write(WANTED | FLUSH);
         let inside = {

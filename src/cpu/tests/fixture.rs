@@ -73,7 +73,8 @@ pub struct Record {
 
 impl Record {
     pub fn quantised(content: &[f32], rope: &[f32]) -> Self {
-        let largest = |row: &[f32]| row.iter().fold(0f32, |m, v| m.max(v.abs()));
+        // f32::max lets a signalling NaN through on some machines.
+        let largest = |row: &[f32]| row.iter().fold(0f32, |m, v| if v.abs() > m { v.abs() } else { m });
         let mut scale = largest(content) / 448.0;
         if scale == 0.0 {
             scale = 1.0;
