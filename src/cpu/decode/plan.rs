@@ -40,7 +40,7 @@ pub fn chunk_rows(request: &DecodeRequest, threads: usize) -> usize {
     while chunk_rows > SMALL_CHUNK_ROWS && !enough_items(request, chunk_rows, threads) {
         chunk_rows /= 2;
     }
-    chunk_rows.min(request.num_heads as usize * request.q_len as usize)
+    chunk_rows.min(request.num_heads as usize * request.q_len.max(1) as usize)
 }
 
 /// Whether there are two items for every thread, if there is more than one.

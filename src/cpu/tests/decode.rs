@@ -297,8 +297,10 @@ fn a_huge_batch_and_an_empty_one() {
     let lens: Vec<i32> = (0..5000).map(|i| i % 9).collect();
     let case = Case::random(&Shape::uniform(8, 1, 1, &lens), 14);
     check(&case, 2);
-    let none = Case::random(&Shape::uniform(8, 1, 1, &[]), 15);
-    assert!(none.decode(&cpu(2, Isa::detect())).unwrap().out.is_empty());
+    for (q_len, lens) in [(1, &[][..]), (0, &[30, 600])] {
+        let none = Case::random(&Shape::uniform(8, 1, q_len, lens), 15);
+        assert!(none.decode(&cpu(2, Isa::detect())).unwrap().out.is_empty());
+    }
 }
 
 #[test]
