@@ -3,6 +3,7 @@
 mod address;
 mod clear_pages;
 mod decode;
+mod element;
 mod fetch;
 mod float_env;
 mod isa;

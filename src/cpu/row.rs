@@ -1,5 +1,6 @@
 //! Rows of numbers between callers' tensors, floats and the cache's formats.
 
+use super::element::{Bf16, Element, F16, F32};
 use super::simd::Simd;
 use crate::layout::{CONTENT_DIM, ROPE_DIM};
 use crate::num::e4m3;
@@ -51,38 +52,52 @@ impl FloatRow {
 /// `from` holds that many, at any alignment.
 #[inline(always)]
 pub unsafe fn widen<S: Simd>(simd: S, dtype: Dtype, from: *const u8, to: &mut [f32]) {
-    for (i, to) in to.chunks_exact_mut(S::LANES).enumerate() {
-        // SAFETY: vector i lies within the `to.len()` numbers at `from`, and `to` is LANES long.
-        unsafe {
-            let from = from.add(i * S::LANES * dtype.bytes());
-            let v = match dtype {
-                Dtype::Bf16 => simd.shl::<16>(simd.load_u16(from.cast())),
-                Dtype::F16 => simd.f16_value(simd.load_u16(from.cast())),
-                Dtype::F32 => simd.load(from.cast()),
-            };
-            simd.store(to.as_mut_ptr(), v);
+    // SAFETY: as the caller vouches.
+    unsafe {
+        match dtype {
+            Dtype::Bf16 => widen_as::<S, Bf16>(simd, from, to),
+            Dtype::F16 => widen_as::<S, F16>(simd, from, to),
+            Dtype::F32 => widen_as::<S, F32>(simd, from, to),
         }
     }
 }
 
-/// Floats times `factor` to numbers of `dtype`, rounded once; every NaN comes out canonical, as on CUDA.
+/// # Safety
+/// `from` holds `to.len()` elements, at any alignment.
+#[inline(always)]
+unsafe fn widen_as<S: Simd, E: Element>(simd: S, from: *const u8, to: &mut [f32]) {
+    for (i, to) in to.chunks_exact_mut(S::LANES).enumerate() {
+        // SAFETY: vector i lies within the `to.len()` elements at `from`, and `to` is LANES long.
+        unsafe { simd.store(to.as_mut_ptr(), E::load(simd, from.add(i * S::LANES * E::BYTES))) };
+    }
+}
+
+/// Floats times `factor` to numbers of `dtype`, rounded once; every NaN comes out canonical.
 ///
 /// # Safety
 /// `to` has room for `from.len()` numbers, at any alignment.
 #[inline(always)]
 pub unsafe fn narrow<S: Simd>(simd: S, dtype: Dtype, from: &[f32], factor: f32, to: *mut u8) {
-    const CANONICAL_NAN: u32 = 0x7FFF_FFFF;
+    // SAFETY: as the caller vouches.
+    unsafe {
+        match dtype {
+            Dtype::Bf16 => narrow_as::<S, Bf16>(simd, from, factor, to),
+            Dtype::F16 => narrow_as::<S, F16>(simd, from, factor, to),
+            Dtype::F32 => narrow_as::<S, F32>(simd, from, factor, to),
+        }
+    }
+}
+
+/// # Safety
+/// `to` has room for `from.len()` elements, at any alignment.
+#[inline(always)]
+unsafe fn narrow_as<S: Simd, E: Element>(simd: S, from: &[f32], factor: f32, to: *mut u8) {
     let factor = simd.splat(factor);
     for (i, from) in from.chunks_exact(S::LANES).enumerate() {
-        // SAFETY: `from` is LANES long, and vector i lies within the `from.len()` numbers at `to`.
+        // SAFETY: `from` is LANES long, and vector i lies within the `from.len()` elements at `to`.
         unsafe {
             let v = simd.mul(simd.load(from.as_ptr()), factor);
-            let to = to.add(i * S::LANES * dtype.bytes());
-            match dtype {
-                Dtype::Bf16 => simd.store_u16(to.cast(), simd.to_bf16(v)),
-                Dtype::F16 => simd.store_u16(to.cast(), simd.to_f16(v)),
-                Dtype::F32 => simd.store(to.cast(), simd.select_number(v, v, simd.splat_bits(CANONICAL_NAN))),
-            }
+            E::store(simd, to.add(i * S::LANES * E::BYTES), v);
         }
     }
 }
@@ -90,12 +105,14 @@ pub unsafe fn narrow<S: Simd>(simd: S, dtype: Dtype, from: &[f32], factor: f32, 
 /// The largest magnitude, NaN ignored.
 #[inline(always)]
 fn largest<S: Simd>(simd: S, row: &[f32]) -> f32 {
-    let mut largest = simd.splat(0.0);
-    for v in row.chunks_exact(S::LANES) {
-        // SAFETY: `v` is LANES long.
-        largest = simd.max(simd.abs(unsafe { simd.load(v.as_ptr()) }), largest);
+    // Two at once, so that one maximum does not have to wait for the other.
+    let (mut even, mut odd) = (simd.splat(0.0), simd.splat(0.0));
+    for v in row.chunks_exact(2 * S::LANES) {
+        // SAFETY: `v` is twice LANES long.
+        let (a, b) = unsafe { (simd.load(v.as_ptr()), simd.load(v.as_ptr().add(S::LANES))) };
+        (even, odd) = (simd.max(simd.abs(a), even), simd.max(simd.abs(b), odd));
     }
-    simd.max_lane(largest)
+    simd.max_lane(simd.max(even, odd))
 }
 
 /// Quantises a token or a query head: one scale for content and rope, from the content's largest magnitude.

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use super::attention::*;
 use super::fixture::*;
 use crate::cpu::isa::Isa;
-use crate::request::{DecodeRequest, Dtype};
+use crate::layout::{CONTENT_DIM, ROPE_DIM};
+use crate::request::{DecodeRequest, Dtype, FetchRequest, FetchSource, KAppendRequest};
 
 /// The time that the process has spent on its cores: what counts where others use them too.
 fn cpu_time() -> Duration {
@@ -70,5 +71,48 @@ fn decode() {
                 flops / busy.as_secs_f64() / 1e9
             );
         }
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn append_and_fetch() {
+    const TOKENS: usize = 4096;
+    let cache = Cache::poisoned(64, TOKENS / 64, 1);
+    let slots: Vec<i64> = (0..TOKENS as i64).collect();
+    let mut random = Random(1);
+    let mut content = to_bytes(Dtype::Bf16, &random.normals(TOKENS * CONTENT_DIM));
+    let mut rope = to_bytes(Dtype::Bf16, &random.normals(TOKENS * ROPE_DIM));
+    let append = KAppendRequest {
+        cache: cache.view,
+        layer: 0,
+        dtype: Dtype::Bf16,
+        num_tokens: TOKENS as i64,
+        content: rows(&content, CONTENT_DIM * 2),
+        rope: rows(&rope, ROPE_DIM * 2),
+        slots: slots.as_ptr(),
+    };
+    let fetch = FetchRequest {
+        cache: cache.view,
+        layer: 0,
+        dtype: Dtype::Bf16,
+        num_tokens: TOKENS as i64,
+        source: FetchSource::Slots(slots.as_ptr()),
+        content: rows_mut(&mut content, CONTENT_DIM * 2),
+        rope: rows_mut(&mut rope, ROPE_DIM * 2),
+    };
+    for isa in Isa::all() {
+        let cpu = cpu(1, isa);
+        let (mut appending, mut fetching) = (Duration::MAX, Duration::MAX);
+        for _ in 0..20 {
+            let start = Instant::now();
+            cpu.k_append(&append).unwrap();
+            appending = appending.min(start.elapsed());
+            let start = Instant::now();
+            cpu.fetch_dequant(&fetch).unwrap();
+            fetching = fetching.min(start.elapsed());
+        }
+        let each = |time: Duration| time.as_nanos() as f64 / TOKENS as f64;
+        println!("{}: {:.0} ns a token to append, {:.0} to fetch", isa.name(), each(appending), each(fetching));
     }
 }
