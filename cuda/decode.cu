@@ -17,12 +17,19 @@
 namespace snapmla {
 
 template <class Shared>
-__device__ __forceinline__ void init_barriers(Shared& smem) {
+__device__ __forceinline__ void init_shared(Shared& smem) {
     if (threadIdx.x == 0) {
         for (int i = 0; i < Shared::STAGES; ++i) mbarrier_init(shared_address(&smem.full[i]), 1);
+        for (u64& barrier : smem.merged) mbarrier_init(shared_address(&barrier), 1);
         fence_mbarrier_init();
     }
     if (threadIdx.x < 2) smem.rescaled[threadIdx.x] = 0;
+    clear_references(smem, threadIdx.x);
+    if (threadIdx.x == WARP) {
+        smem.num_merges = 0;
+        smem.finished = ~0u;
+        smem.finished_tiles = 0;
+    }
 }
 
 // The value warpgroups through all segments.
@@ -31,7 +38,7 @@ __device__ __forceinline__ void value_segments(const DecodeArgs& args, SharedMem
     // What a block asks for after a deep prefetch waits behind it, so the rest of the ring comes once a tile is there.
     if (threadIdx.x / WARP == SCORE_THREADS / WARP && smem.segments[0].tiles != 0) {
         mbarrier_wait(shared_address(&smem.full[0]), 0);
-        issue_first_tiles(args, smem, 2, SharedMemory<ROWS>::STAGES);
+        issue_tiles(args, smem, 2, SharedMemory<ROWS>::STAGES, look_up_tiles(args, smem, 2));
     }
 #pragma unroll 1
     while (true) {
@@ -70,8 +77,10 @@ __device__ __forceinline__ void meet_and_merge(const DecodeArgs& args, SharedMem
     }
     if (!smem.shared_sequences) return;
     bar_sync(VALUE_BOTH, VALUE_THREADS);
+    u32 phases = 0;
 #pragma unroll 1
-    for (u32 i = 0; i < smem.num_merges; ++i) merge_splits<ROWS>(args, smem, smem.merges[i], worker, group, group * ROWS);
+    for (u32 i = 0; i < smem.num_merges; ++i)
+        phases += merge_splits<ROWS>(args, smem, smem.merges[i], worker, group, group * ROWS, phases & 1);
 }
 
 // Registers of a score and of a value thread: 256 together. O takes 2 * ROWS of a value thread's.
@@ -82,12 +91,24 @@ template <int ROWS>
 __device__ __forceinline__ void decode(const DecodeArgs& args) {
     extern __shared__ u8 dynamic_shared[];
     auto& smem = *reinterpret_cast<SharedMemory<ROWS>*>(dynamic_shared);
-    init_barriers(smem);
+    init_shared(smem);
     grid_dependency_wait();
+    grid_launch_dependents();
     make_plan(args, smem);
-    if (threadIdx.x / WARP == SCORE_THREADS / WARP) issue_first_tiles(args, smem, 0, 2);
-    if (smem.segments[0].tiles != 0)
-        load_queries<(ROWS > 16 ? 2 : 1)>(args, smem, smem.segments[0], block_row_group(args) * ROWS, threadIdx.x / WARP, THREADS / WARP);
+    if (smem.segments[0].tiles != 0) {
+        // Page ids are asked for before the queries, pages after them.
+        const bool brings_tiles = threadIdx.x / WARP == SCORE_THREADS / WARP;
+        Lookup lookup{};
+        if (brings_tiles) lookup = look_up_tiles(args, smem, 0);
+        const auto bring_tiles = [&] {
+            if (brings_tiles) issue_tiles(args, smem, 0, 2, lookup);
+        };
+        if (stages_queries(args)) {
+            load_first_queries(args, smem, block_row_group(args) * ROWS, bring_tiles);
+        } else {
+            bring_tiles();
+        }
+    }
     fence_proxy_async();
     __syncthreads();
     const u32 warpgroup = warp_uniform(threadIdx.x / WARPGROUP);

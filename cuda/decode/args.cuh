@@ -47,7 +47,7 @@ struct DecodeArgs {
     float scale_log2;       // softmax_scale * log2(e)
     float masked;           // the logit, before scaling, that comes out as -infinity
     u32 heads_inverse;      // ceil(2^32 / num_heads); 0 for one head
-    u32 reserved;
+    float workers_inverse;  // 1 / workers, rounded down
 };
 static_assert(sizeof(DecodeArgs) == 296, "DecodeArgs must match src/cuda/decode.rs");
 

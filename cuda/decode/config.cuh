@@ -16,6 +16,9 @@ constexpr int WARPGROUP = 128;
 constexpr int SCORE_THREADS = 256;
 constexpr int VALUE_THREADS = 256;
 
+// Multiprocessors of the largest GPU of compute capability 9.0; src/plan.rs makes no more blocks.
+constexpr u32 MAX_WORKERS = 144;
+
 // A row's fused probabilities are kept below 448, the largest E4M3 number, and a block's largest one in the top
 // eight octaves: 448 / 256. They are relative to a reference that moves only when a block's largest one leaves this window.
 constexpr float WINDOW_HIGH = 448.f;
@@ -27,6 +30,9 @@ constexpr float ANCHOR_OCTAVE = 4.f;
 // with peaked logits over 131,072 tokens).
 constexpr float MAX_DESCENT_OCTAVES = 40.f;
 constexpr float NO_REFERENCE = -1e30f;
+// Whether a row whose largest fused probability is this many octaves above its reference wants a new one, well before
+// the window's ends, where it is looked at at all.
+__device__ __forceinline__ bool strays(float octaves) { return octaves > 8.f || octaves < 1.f; }
 // exp2 is not tried on logits that may be this far above the reference: at 128 it overflows.
 constexpr float OVERFLOW_OCTAVES = 100.f;
 
@@ -66,21 +72,13 @@ constexpr u32 SEGMENT_RING = 16;
 constexpr u32 PIECE_RING = 8;
 constexpr u32 MAX_PIECES = 8;  // of a tile
 
-struct PlanScratch {
-    u32 tiles[THREADS / WARP];      // by warp
-    u32 sequences[THREADS / WARP];
-    u32 weights[THREADS / WARP];
-    u32 splits[THREADS / WARP];     // by candidate
-};
-
 // A tile as a page of 64 records has it, so that such a page is one copy.
 struct alignas(1024) Stage {
     u8 keys[KEY_BYTES];
     float scale[TILE_TOKENS];
 };
 
-// For blocks of ROWS rows (16, 32 or 64). Queries are the A operand of 64 rows whatever ROWS is: what lies past theirs is
-// read and goes to rows that nobody looks at.
+// For blocks of ROWS rows (16, 32 or 64).
 template <int ROWS_>
 struct alignas(1024) SharedMemory {
     static constexpr int ROWS = ROWS_;
@@ -92,10 +90,11 @@ struct alignas(1024) SharedMemory {
     Stage stages[STAGES];
     u8 p[2][P_BYTES];                   // E4M3, rows of 64 bytes
     u64 full[STAGES];
+    u64 merged[2];                      // statistics and outputs of a merge's splits have come
     u32 next_sequence;                  // where the planner goes on
     u32 next_position;
     u32 segments_made;
-    u32 plan_chunk, plan_share;         // Plan, for the planner
+    u32 plan_share;                     // of the axis, a worker
     u32 shared_sequences;               // some sequence is shared by workers
     u32 num_merges;
     u32 finished;                       // number of the segment last scored, for the value warpgroups; at first -1
@@ -109,11 +108,16 @@ struct alignas(1024) SharedMemory {
     float reference[ROWS];              // log2 of what P is relative to
     float highest[ROWS];                // highest reference of the segment
     float q_factor[ROWS];               // scale_log2 * s_q
+    // Of narrow tiles, by score warpgroup and warp: rows that have a number in the window; whether some number is above
+    // it; and a number a row.
+    alignas(16) u32 reached[2][4];
+    alignas(16) u32 above[2][4];
+    float by_warp[2][4][ROWS == 64 ? 1 : ROWS];
     Segment segments[SEGMENT_RING];
     u32 pieces[PIECE_RING][MAX_PIECES];
 
-    // Before any tile there is no P.
-    __device__ __forceinline__ PlanScratch& plan() { return *reinterpret_cast<PlanScratch*>(p); }
+    // The planner's, a section of the batch a warp: before any tile there is no P.
+    __device__ __forceinline__ struct BatchTotals* sections() { return reinterpret_cast<struct BatchTotals*>(p); }
 };
 static_assert(sizeof(SharedMemory<16>) <= 232448 && sizeof(SharedMemory<32>) <= 232448 &&
                   sizeof(SharedMemory<64>) <= 232448,

@@ -6,6 +6,7 @@
 #include "decode/value.cuh"
 #include "element.cuh"
 #include "ptx/math.cuh"
+#include "ptx/warp.cuh"
 
 namespace snapmla {
 
@@ -97,9 +98,7 @@ struct alignas(16) RowTarget {
 template <u32 BYTES, int ROWS>
 __device__ __forceinline__ void store_output_as(const DecodeArgs& args, const RowTarget* targets, const Output<ROWS>& o) {
     // Opaque, or it is worked out before O is, and spilled.
-    u32 thread;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    thread -= SCORE_THREADS;
+    const u32 thread = thread_of() - SCORE_THREADS;
     const u32 first_dim = item_place(0, thread).dim;
 #pragma unroll
     for (int c = 0; c < ROWS / 8; ++c) {

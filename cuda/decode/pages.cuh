@@ -88,11 +88,16 @@ __device__ __forceinline__ void issue_tile(const DecodeArgs& args, Shared& smem,
     bulk_copy_g2s(to + KEY_BYTES + index * rows * 4, from + i64(args.page_size) * (5 * ROW_BYTES) + row * 4, rows * 4, barrier);
 }
 
-// Tiles first…last-1 of the block: one warp. Lane 8t + i looks up piece i of the t-th of them; up to four tiles.
+// Tiles first…last-1 of the block, up to four: one warp, whose lane 8t + i has piece i of the t-th of them.
 template <class Shared>
-__device__ __forceinline__ void issue_first_tiles(const DecodeArgs& args, Shared& smem, u32 first, u32 last) {
+__device__ __forceinline__ Lookup look_up_tiles(const DecodeArgs& args, const Shared& smem, u32 first) {
     const u32 lane = threadIdx.x % WARP;
-    const u32 piece = look_up(args, smem, 0, first + lane / MAX_PIECES, lane % MAX_PIECES).piece(args);
+    return look_up(args, smem, 0, first + lane / MAX_PIECES, lane % MAX_PIECES);
+}
+
+template <class Shared>
+__device__ __forceinline__ void issue_tiles(const DecodeArgs& args, Shared& smem, u32 first, u32 last, const Lookup& lookup) {
+    const u32 lane = threadIdx.x % WARP, piece = lookup.piece(args);
 #pragma unroll 1
     for (u32 tile = first; tile < last; ++tile)
         issue_tile(args, smem, tile, piece, lane / MAX_PIECES == tile - first, lane % MAX_PIECES);

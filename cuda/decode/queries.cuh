@@ -3,6 +3,9 @@
 
 #include "decode/config.cuh"
 #include "decode/rows.cuh"
+#include "ptx/async_copy.cuh"
+#include "ptx/shared.cuh"
+#include "ptx/warp.cuh"
 #include "quantise.cuh"
 
 namespace snapmla {
@@ -23,13 +26,13 @@ template <class Shared>
 __device__ __forceinline__ void set_query_scale(const DecodeArgs& args, Shared& smem, u32 r, float scale) {
     // Never 0 by underflow: a masked logit, an infinity, times 0 would be a NaN.
     const float factor = args.scale_log2 * scale;
-    if (threadIdx.x % WARP == 0) smem.q_factor[r] = fabsf(factor) < 0x1p-120f ? copysignf(0x1p-120f, args.scale_log2) : factor;
+    if (lane_of() == 0) smem.q_factor[r] = fabsf(factor) < 0x1p-120f ? copysignf(0x1p-120f, args.scale_log2) : factor;
 }
 
 // Rows past the last one are zeros with scale 1: their probabilities stay finite and are never stored.
 template <class Shared>
 __device__ __forceinline__ void clear_query(const DecodeArgs& args, Shared& smem, u32 r) {
-    const u32 lane = threadIdx.x % WARP;
+    const u32 lane = lane_of();
     *reinterpret_cast<uint4*>(query_content_at(smem, r, 16 * lane)) = make_uint4(0, 0, 0, 0);
     *query_rope_at(smem, r, 4 * lane) = 0;
     set_query_scale(args, smem, r, 1.f);
@@ -37,7 +40,7 @@ __device__ __forceinline__ void clear_query(const DecodeArgs& args, Shared& smem
 
 template <class T, class Shared>
 __device__ __forceinline__ void store_query(const DecodeArgs& args, Shared& smem, u32 r, const RawRow<T>& raw) {
-    const u32 lane = threadIdx.x % WARP;
+    const u32 lane = lane_of();
     const QuantisedRow<T> row = quantise(raw);
 #pragma unroll
     for (u32 i = 0; i < RawRow<T>::VECTORS; i++) {
@@ -60,7 +63,7 @@ struct QueryRows {
 template <class T, u32 IN_FLIGHT, class Shared>
 __device__ __forceinline__ void load_raw_queries(const DecodeArgs& args, Shared& smem, QueryRows at, u32 warp,
                                                  u32 warps) {
-    const u32 lane = threadIdx.x % WARP;
+    const u32 lane = lane_of();
 #pragma unroll 1
     for (u32 r = warp * IN_FLIGHT; r < Shared::ROWS; r += warps * IN_FLIGHT) {
         RawRow<T> raw[IN_FLIGHT];
@@ -85,7 +88,7 @@ __device__ __forceinline__ void load_raw_queries(const DecodeArgs& args, Shared&
 template <class Shared>
 __device__ __forceinline__ void load_quantised_queries(const DecodeArgs& args, Shared& smem, QueryRows at, u32 warp,
                                                        u32 warps) {
-    const u32 lane = threadIdx.x % WARP;
+    const u32 lane = lane_of();
     for (u32 r = warp; r < Shared::ROWS; r += warps) {
         if (at.first_row + r >= at.rows) {
             clear_query(args, smem, r);
@@ -119,6 +122,79 @@ __device__ __forceinline__ void load_queries(const DecodeArgs& args, Shared& sme
         case ELEMENT_F16: return load_raw_queries<F16, IN_FLIGHT>(args, smem, at, warp, warps);
         case ELEMENT_F32: return load_raw_queries<F32, (IN_FLIGHT + 1) / 2>(args, smem, at, warp, warps);
         default: return load_quantised_queries(args, smem, at, warp, warps);
+    }
+}
+
+// The first segment's queries come through the ring, whose last stages are not needed yet: so all rows are on their way
+// at once, and the code is a short loop, run from a cold instruction cache. Only rows whose content is 16-byte aligned.
+__device__ __forceinline__ bool stages_queries(const DecodeArgs& args) {
+    return args.q_vectors && args.q_kind != ELEMENT_QUANTISED;
+}
+
+// A warp's rows there: four of 16-bit numbers, two of F32.
+constexpr u32 STAGED_ROW_BYTES = 2 * (CONTENT_DIM + ROPE_DIM);
+constexpr u32 STAGED_BYTES = 4 * STAGED_ROW_BYTES;
+
+template <class T>
+__device__ __forceinline__ void copy_query_async(u32 to, const u8* content, const u8* rope) {
+    const u32 lane = lane_of();
+#pragma unroll
+    for (u32 i = 0; i < RawRow<T>::VECTORS; i++) copy_async_16(to + (WARP * i + lane) * 16, content + (WARP * i + lane) * 16);
+    copy_async<2 * T::BYTES>(to + CONTENT_DIM * T::BYTES + lane * 2 * T::BYTES, rope + lane * 2 * T::BYTES);
+}
+
+template <class T>
+__device__ __forceinline__ RawRow<T> staged_row(const u8* from) {
+    const u32 lane = lane_of();
+    RawRow<T> raw;
+#pragma unroll
+    for (u32 i = 0; i < RawRow<T>::VECTORS; i++) raw.content[i] = reinterpret_cast<const typename T::Vector*>(from)[WARP * i + lane];
+    raw.rope = reinterpret_cast<const typename T::Pair*>(from + CONTENT_DIM * T::BYTES)[lane];
+    return raw;
+}
+
+// All warps. `meanwhile` is run while the first rows are on their way.
+template <class Shared, class Meanwhile>
+__device__ __forceinline__ void load_first_queries(const DecodeArgs& args, Shared& smem, u32 first_row, const Meanwhile& meanwhile) {
+    static_assert(THREADS / WARP * STAGED_BYTES <= 2 * sizeof(Stage), "queries are staged in the last two stages");
+    constexpr u32 WARPS = THREADS / WARP;
+    const Segment& segment = smem.segments[0];
+    const u32 warp = threadIdx.x / WARP, rows = query_span(args, segment.sequence).count * args.num_heads;
+    u8* staged = reinterpret_cast<u8*>(&smem.stages[Shared::STAGES - 2]) + warp * STAGED_BYTES;
+    const bool wide = args.q_kind == ELEMENT_F32;
+    const u32 row_bytes = wide ? 2 * STAGED_ROW_BYTES : STAGED_ROW_BYTES;
+#pragma unroll 1
+    for (u32 base = warp; base < Shared::ROWS; base += WARPS * STAGED_BYTES / row_bytes) {
+        const u32 end = min(base + WARPS * STAGED_BYTES / row_bytes, u32(Shared::ROWS));
+        u8* at = staged;
+#pragma unroll 1
+        for (u32 r = base; r < end && first_row + r < rows; r += WARPS, at += row_bytes) {
+            const Row row = row_at(args, first_row + r);
+            const u8* content = args.q_content.ptr + row_offset(args, args.q_content, segment.sequence, segment.q_first, row);
+            const u8* rope = args.q_rope.ptr + row_offset(args, args.q_rope, segment.sequence, segment.q_first, row);
+            if (wide) {
+                copy_query_async<F32>(shared_address(at), content, rope);
+            } else {
+                copy_query_async<Bf16>(shared_address(at), content, rope);
+            }
+        }
+        if (base == warp) meanwhile();
+        copy_async_wait_all();
+        __syncwarp();
+        at = staged;
+#pragma unroll 1
+        for (u32 r = base; r < end; r += WARPS, at += row_bytes) {
+            if (first_row + r >= rows) {
+                clear_query(args, smem, r);
+            } else if (wide) {
+                store_query(args, smem, r, staged_row<F32>(at));
+            } else if (args.q_kind == ELEMENT_BF16) {
+                store_query(args, smem, r, staged_row<Bf16>(at));
+            } else {
+                store_query(args, smem, r, staged_row<F16>(at));
+            }
+        }
+        __syncwarp();
     }
 }
 

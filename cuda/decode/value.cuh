@@ -1,8 +1,8 @@
 // The value warpgroups: O^T += V^T P^T, each for half of the value dims.
 //
 // V^T comes straight out of the content tile: one transposing ldmatrix and four byte permutes make a register A operand
-// of 16 dims x 32 tokens a warp. Within 16 tokens the reduction runs in the order 2j, 2j+1, 2j+8, 2j+9, in which P's
-// accumulators are stored without a shuffle; and row r of the operand is dim 2r, row r + 8 dim 2r + 1.
+// of 16 dims x 32 tokens a warp; row r of the operand is dim 2r, row r + 8 dim 2r + 1. Within 16 tokens the reduction runs
+// in the order in which P is stored without a shuffle: 2j, 2j+1, 2j+8, 2j+9, or for narrow tiles 2j, 2j+8, 2j+1, 2j+9.
 //
 // Every product over a tile's 64 tokens goes to fresh accumulators and is added to O in full precision: the tensor
 // cores add with about 14 bits, and a chain of 64k tokens left in place loses a third of a value's mean.
@@ -22,11 +22,13 @@ namespace snapmla {
 template <int ROWS>
 using Output = float[4][ROWS / 2];
 
+template <int ROWS>
 __device__ __forceinline__ void value_fragment(const u32 (&raw)[4], u32 (&a)[4]) {
-    a[0] = __byte_perm(raw[0], raw[1], 0x6420);
-    a[1] = __byte_perm(raw[0], raw[1], 0x7531);
-    a[2] = __byte_perm(raw[2], raw[3], 0x6420);
-    a[3] = __byte_perm(raw[2], raw[3], 0x7531);
+    constexpr u32 EVEN = ROWS == 64 ? 0x6420 : 0x6240, ODD = EVEN + 0x1111;
+    a[0] = __byte_perm(raw[0], raw[1], EVEN);
+    a[1] = __byte_perm(raw[0], raw[1], ODD);
+    a[2] = __byte_perm(raw[2], raw[3], EVEN);
+    a[3] = __byte_perm(raw[2], raw[3], ODD);
 }
 
 // The raw fragments of 64 tokens x 16 dims from `address` on.
@@ -84,8 +86,8 @@ __device__ __forceinline__ void accumulate_segment(const DecodeArgs& args, Share
 #pragma unroll
         for (int m = 0; m < 4; ++m) {
             const int f = m % FRESH;
-            value_fragment(raw[0], a[f][0]);
-            value_fragment(raw[1], a[f][1]);
+            value_fragment<ROWS>(raw[0], a[f][0]);
+            value_fragment<ROWS>(raw[1], a[f][1]);
             wgmma_fence();
             wgmma_e4m3_rs<ROWS>(fresh[f], a[f][0], descriptor_64b(p), false);
             wgmma_e4m3_rs<ROWS>(fresh[f], a[f][1], descriptor_64b(p + 2), true);

@@ -5,6 +5,23 @@
 
 namespace snapmla {
 
+// This thread's lane, read anew: what comes out of threadIdx is computed once, ahead of every loop, and kept in registers.
+__device__ __forceinline__ u32 lane_of() {
+    u32 lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+
+// Likewise threadIdx.x.
+__device__ __forceinline__ u32 thread_of() {
+    u32 thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
+
+// Its warp within its warpgroup.
+__device__ __forceinline__ u32 warp_of_group() { return thread_of() / WARP % 4; }
+
 // The lanes where `vote` holds.
 // https://docs.nvidia.com/cuda/parallel-thread-execution/#parallel-synchronization-and-communication-instructions-vote-sync
 __device__ __forceinline__ u32 warp_ballot(bool vote) {

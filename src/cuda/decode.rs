@@ -62,7 +62,7 @@ kernel_args! {
         scale_log2: f32 = 280,
         masked: f32 = 284,
         heads_inverse: u32 = 288,
-        reserved: u32 = 292,
+        workers_inverse: f32 = 292,
     }
 }
 
@@ -118,7 +118,7 @@ impl Cuda {
             BlockRows::Rows64 => &self.kernels.decode_64,
         };
         let grid = (plan.grid(), 1, 1);
-        Launch { kernel, grid, block: BLOCK, shared: SHARED, cooperative: true, pdl: false }.run(stream, &args)
+        Launch { kernel, grid, block: BLOCK, shared: SHARED, cooperative: true, pdl: true }.run(stream, &args)
     }
 }
 
@@ -162,13 +162,18 @@ fn args(request: &DecodeRequest, plan: &Plan) -> DecodeArgs {
         scale_log2: scale_log2(scale),
         masked: f32::NEG_INFINITY.copysign(-scale),
         heads_inverse: heads_inverse(request.num_heads),
-        reserved: 0,
+        workers_inverse: rounded_down_inverse(plan.workers),
     }
 }
 
 /// The scale, or one of its sign that is not too small; 0 has none and counts as positive.
 fn softmax_scale(scale: f32) -> f32 {
     if scale < 0.0 { scale.min(-MIN_SCALE) } else { scale.max(MIN_SCALE) }
+}
+
+/// An estimate of how many tiles fall to a worker: rounded down, so that an even share does not come out as one more.
+fn rounded_down_inverse(workers: u32) -> f32 {
+    (1.0 / workers as f32).next_down()
 }
 
 /// For exp2, and finite whatever the scale.

@@ -9,6 +9,10 @@ use cudarc::driver::sys::{self, CUdevice_attribute_enum as Attribute};
 use super::driver::{CudaResult, Driver};
 use crate::error::{Error, Result};
 
+/// Multiprocessors that a launch makes use of: all that a GPU of compute capability 9.0 has. Decode's merge counts on it
+/// (`MAX_WORKERS` in `cuda/decode/config.cuh`).
+const MAX_SMS: u32 = 144;
+
 pub struct Device {
     driver: &'static Driver,
     ordinal: c_int,
@@ -48,7 +52,7 @@ impl Device {
                 "device {ordinal} ({name}) has compute capability {major}.{minor}; the kernels need 9.0 (Hopper)"
             )));
         }
-        let num_sms = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32;
+        let num_sms = (attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32).min(MAX_SMS);
         let mut context = ptr::null_mut();
         // SAFETY: a valid place for one handle; released when the device is dropped.
         unsafe { driver.cuDevicePrimaryCtxRetain(&mut context, handle) }?;

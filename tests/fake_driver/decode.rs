@@ -13,6 +13,8 @@ const NO_STREAM: *mut std::os::raw::c_void = ptr::null_mut();
 
 /// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`.
 const COOPERATIVE: u32 = 2;
+/// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`.
+const PROGRAMMATIC: u32 = 6;
 /// Of the stand-in's devices.
 const NUM_SMS: u32 = 132;
 const WORKSPACE: u64 = 0x900_0000;
@@ -85,7 +87,7 @@ with_fake_driver! {
             assert_eq!(launch.kernel(), kernel, "{shape:?}");
             assert_eq!((launch.grid, launch.block), ([row_groups * workers, 1, 1], [512, 1, 1]), "{shape:?}");
             assert_eq!(launch.shared, 232_448);
-            assert_eq!(launch.attributes(), [(COOPERATIVE, 1)]);
+            assert_eq!(launch.attributes(), [(COOPERATIVE, 1), (PROGRAMMATIC, 1)]);
             let args = [248, 252, 256].map(|offset| launch.arg32(offset));
             assert_eq!(args, [row_groups, workers, min_split], "{shape:?}");
         }
@@ -119,7 +121,8 @@ with_fake_driver! {
         // Kinds, causal, vectors.
         assert_eq!([260, 264, 268, 272, 276].map(|offset| launch.arg32(offset)), [1, 1, 1, 1, 1]);
         assert_eq!((float(launch, 280), float(launch, 284)), (0.0625 * std::f32::consts::LOG2_E, f32::NEG_INFINITY));
-        assert_eq!([288, 292].map(|offset| launch.arg32(offset)), [(1u64 << 32).div_ceil(40) as u32, 0]);
+        assert_eq!(launch.arg32(288), (1u64 << 32).div_ceil(40) as u32);
+        assert_eq!(float(launch, 292), (1.0 / 66.0f32).next_down());
     }
 
     fn quantised_queries_of_a_ragged_batch(fake) {
