@@ -141,6 +141,8 @@ typedef struct snapmla_support_query {
   snapmla_dtype in_dtype;
   /** Element type of the output. */
   snapmla_dtype out_dtype;
+  /** 1 to ask about decode over `slots`, 0 for a `block_table`. */
+  uint32_t over_slots;
 } snapmla_support_query;
 
 /**
@@ -321,15 +323,15 @@ typedef struct snapmla_decode_params {
   const int32_t *cu_q_lens;
   /** Cached tokens of each sequence, [batch], the new ones included. 0 is legal. */
   const int32_t *seq_lens;
-  /** Page ids, [batch][max_pages]. Entries past a sequence's end are never looked at. */
+  /** Page ids, [batch][max_pages]. Entries past a sequence's end are never looked at. NULL when `slots` is given. */
   const int32_t *block_table;
   /** Bytes between rows of `block_table`; 0 means `4 * max_pages`. */
   int64_t block_table_stride;
-  /** Columns of `block_table`. A sequence is cut at `max_pages * page_size` tokens. */
+  /** Columns of `block_table`. A sequence is cut at `max_pages * page_size` tokens. 0 when `slots` is given. */
   uint32_t max_pages;
   /**
-   * Bound that the caller knows on `seq_lens`, for the shape of the launch; 0 means `max_pages * page_size`.
-   * A longer sequence is cut there.
+   * Bound that the caller knows on `seq_lens`, for the shape of the launch; 0 means `max_pages * page_size`, or
+   * `max_slots`. A longer sequence is cut there.
    */
   uint32_t max_seq_len;
   /** Element type of `out`: BF16, F16 or F32. */
@@ -359,6 +361,19 @@ typedef struct snapmla_decode_params {
   void *workspace;
   /** Bytes at `workspace`. */
   uint64_t workspace_size;
+  /**
+   * Slots, [batch][max_slots], in place of `block_table`: token t of sequence b is the record at `slots[b][t]`,
+   * `page * page_size + offset`. For tokens that fill no whole pages: cells of an engine without pages, tokens
+   * that a sparse attention has chosen. Entries past a sequence's end are never looked at; a slot may stand in
+   * any number of rows. NULL for `block_table`. Ask `snapmla_supports` whether the backend has it.
+   */
+  const int64_t *slots;
+  /** Bytes between rows of `slots`; 0 means `8 * max_slots`. */
+  int64_t slots_stride;
+  /** Columns of `slots`. A sequence is cut there. 0 when `slots` is NULL. */
+  uint32_t max_slots;
+  /** 0. */
+  uint32_t reserved_slots;
 } snapmla_decode_params;
 
 /**
@@ -711,17 +726,21 @@ snapmla_status snapmla_decode_workspace_size(const struct snapmla_context *conte
  * backend and device memory on CUDA, and must stay as they are until the stream has passed this call. With T the
  * sum of the query lengths (`batch * q_len`, or `cu_q_lens[batch]` when ragged) they are: in, `q_content`
  * [T][num_heads][512] and `q_rope` [T][num_heads][64] of `q_dtype`, `q_scale` [T][num_heads] F32, `cu_q_lens`
- * [batch + 1], `seq_lens` [batch] and `block_table` [batch][max_pages] int32; out, `out` [T][num_heads][512] of
- * `out_dtype` and `lse` [T][num_heads] F32.
+ * [batch + 1], `seq_lens` [batch] and `block_table` [batch][max_pages] int32 or `slots` [batch][max_slots] int64;
+ * out, `out` [T][num_heads][512] of `out_dtype` and `lse` [T][num_heads] F32.
  *
  * May be NULL: `lse`; `cu_q_lens`, when every sequence has `q_len`; `workspace`, when the size is 0; `block_table`
  * when `max_pages` is 0; all when `batch` is 0. `q_scale` must be NULL for raw queries and must not for quantised
  * ones. Quantised `q_content` and `q_rope` are 16-byte aligned, in all their strides as well.
  *
+ * Where a sequence's tokens lie is said by `block_table`, or record by record by `slots`; one of the two must be
+ * NULL. Both give the same bits for the same tokens in the same order. CUDA has no decode over `slots` yet and
+ * answers `SNAPMLA_STATUS_UNSUPPORTED`.
+ *
  * The queries of a sequence are its last tokens: append their keys first, and count them in `seq_lens`. Lengths
  * and page ids are read on the device when the launch runs, so that a captured graph may be replayed with others;
- * the shape of the launch depends on nothing but `params`. A page id outside the cache within a sequence's length
- * is a mistake, which the CPU backend refuses with the entry's place.
+ * the shape of the launch depends on nothing but `params`. A page id or slot outside the cache (a negative slot too)
+ * within a sequence's length is a mistake, which the CPU backend refuses with the entry's place.
  *
  * Deterministic: the same call gives the same bits. A NaN or infinity in a record or query spoils only the rows
  * that attend to it.
@@ -822,7 +841,7 @@ snapmla_status snapmla_merge(struct snapmla_context *context,
 #define SNAPMLA_DECODE_PARAMS_INIT \
   {sizeof(struct snapmla_decode_params), 0, 0, 0, 1, 0, 0.0f, SNAPMLA_DTYPE_BF16, NULL, 0, 0, 0, \
    NULL, 0, 0, 0, NULL, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0, SNAPMLA_DTYPE_BF16, 0, NULL, 0, 0, 0, \
-   NULL, 0, 0, 0, NULL, 0}
+   NULL, 0, 0, 0, NULL, 0, NULL, 0, 0, 0}
 
 /** Initial value of a struct snapmla_fetch_params. */
 #define SNAPMLA_FETCH_PARAMS_INIT \
@@ -837,6 +856,6 @@ snapmla_status snapmla_merge(struct snapmla_context *context,
 /** Initial value of a struct snapmla_support_query. */
 #define SNAPMLA_SUPPORT_QUERY_INIT \
   {sizeof(struct snapmla_support_query), 0, 64, SNAPMLA_MAX_HEADS, 1, SNAPMLA_CONTENT_DIM, \
-   SNAPMLA_ROPE_DIM, SNAPMLA_DTYPE_BF16, SNAPMLA_DTYPE_BF16}
+   SNAPMLA_ROPE_DIM, SNAPMLA_DTYPE_BF16, SNAPMLA_DTYPE_BF16, 0}
 
 #endif  /* SNAPMLA_H */

@@ -59,6 +59,16 @@ impl Backend {
         }
     }
 
+    /// OK, or why a decode cannot find its tokens by slots.
+    pub fn check_slots(&self, over_slots: bool) -> Result<()> {
+        match self {
+            Self::Cuda(_) if over_slots => {
+                Err(Error::unsupported("decode over slots is not served by the CUDA backend yet: give a block_table"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub fn k_append(&self, request: &KAppendRequest, stream: snapmla_stream) -> Result<()> {
         self.launch_some(
             request.num_tokens,
@@ -86,7 +96,10 @@ impl Backend {
             i64::from(request.batch),
             stream,
             |cpu| cpu.decode(request),
-            |cuda| cuda.decode(request, stream),
+            |cuda| {
+                self.check_slots(!request.slots.ptr.is_null())?;
+                cuda.decode(request, stream)
+            },
         )
     }
 

@@ -1,6 +1,6 @@
 //! Whatever a struct holds, validation answers: it never panics, and what it lets through is safe to compute with.
 
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 use proptest::prelude::*;
 use snapmla::abi::types::*;
@@ -117,7 +117,7 @@ proptest! {
         params.0 = snapmla_decode_params {
             flags: 1, layer: 1, batch, q_len, num_heads: heads, softmax_scale: 1.0, q_dtype, out_dtype, reserved: 0,
             q_scale: if q_dtype == SNAPMLA_DTYPE_QUANTISED { params.0.q_scale } else { null_mut() },
-            workspace: null_mut(), ..params.0
+            workspace: null_mut(), slots: null(), max_slots: 0, reserved_slots: 0, ..params.0
         };
         if let Ok(request) = DecodeRequest::from_params(&params.0, cache(), |_| 0) {
             let uniform = request.cu_q_lens.is_null();

@@ -38,17 +38,21 @@ pub unsafe extern "C" fn snapmla_decode_workspace_size(
 /// backend and device memory on CUDA, and must stay as they are until the stream has passed this call. With T the
 /// sum of the query lengths (`batch * q_len`, or `cu_q_lens[batch]` when ragged) they are: in, `q_content`
 /// [T][num_heads][512] and `q_rope` [T][num_heads][64] of `q_dtype`, `q_scale` [T][num_heads] F32, `cu_q_lens`
-/// [batch + 1], `seq_lens` [batch] and `block_table` [batch][max_pages] int32; out, `out` [T][num_heads][512] of
-/// `out_dtype` and `lse` [T][num_heads] F32.
+/// [batch + 1], `seq_lens` [batch] and `block_table` [batch][max_pages] int32 or `slots` [batch][max_slots] int64;
+/// out, `out` [T][num_heads][512] of `out_dtype` and `lse` [T][num_heads] F32.
 ///
 /// May be NULL: `lse`; `cu_q_lens`, when every sequence has `q_len`; `workspace`, when the size is 0; `block_table`
 /// when `max_pages` is 0; all when `batch` is 0. `q_scale` must be NULL for raw queries and must not for quantised
 /// ones. Quantised `q_content` and `q_rope` are 16-byte aligned, in all their strides as well.
 ///
+/// Where a sequence's tokens lie is said by `block_table`, or record by record by `slots`; one of the two must be
+/// NULL. Both give the same bits for the same tokens in the same order. CUDA has no decode over `slots` yet and
+/// answers `SNAPMLA_STATUS_UNSUPPORTED`.
+///
 /// The queries of a sequence are its last tokens: append their keys first, and count them in `seq_lens`. Lengths
 /// and page ids are read on the device when the launch runs, so that a captured graph may be replayed with others;
-/// the shape of the launch depends on nothing but `params`. A page id outside the cache within a sequence's length
-/// is a mistake, which the CPU backend refuses with the entry's place.
+/// the shape of the launch depends on nothing but `params`. A page id or slot outside the cache (a negative slot too)
+/// within a sequence's length is a mistake, which the CPU backend refuses with the entry's place.
 ///
 /// Deterministic: the same call gives the same bits. A NaN or infinity in a record or query spoils only the rows
 /// that attend to it.

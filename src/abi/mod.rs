@@ -17,7 +17,7 @@ mod out;
 pub mod q_quant;
 mod read;
 pub mod records_copy;
-mod released;
+pub mod released;
 mod stream;
 pub mod support;
 #[allow(non_camel_case_types)]

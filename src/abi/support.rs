@@ -23,6 +23,7 @@ pub unsafe extern "C" fn snapmla_supports(
         // SAFETY: the header asks for a struct that is as large as its struct_size says.
         let query = unsafe { read::read("query", query) }?;
         support::check(&query)?;
+        context.backend.check_slots(query.over_slots != 0)?;
         context.backend.check_rows(query.q_len, query.num_heads)
     })
 }

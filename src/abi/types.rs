@@ -282,14 +282,14 @@ pub struct snapmla_decode_params {
     pub cu_q_lens: *const i32,
     /// Cached tokens of each sequence, [batch], the new ones included. 0 is legal.
     pub seq_lens: *const i32,
-    /// Page ids, [batch][max_pages]. Entries past a sequence's end are never looked at.
+    /// Page ids, [batch][max_pages]. Entries past a sequence's end are never looked at. NULL when `slots` is given.
     pub block_table: *const i32,
     /// Bytes between rows of `block_table`; 0 means `4 * max_pages`.
     pub block_table_stride: i64,
-    /// Columns of `block_table`. A sequence is cut at `max_pages * page_size` tokens.
+    /// Columns of `block_table`. A sequence is cut at `max_pages * page_size` tokens. 0 when `slots` is given.
     pub max_pages: u32,
-    /// Bound that the caller knows on `seq_lens`, for the shape of the launch; 0 means `max_pages * page_size`.
-    /// A longer sequence is cut there.
+    /// Bound that the caller knows on `seq_lens`, for the shape of the launch; 0 means `max_pages * page_size`, or
+    /// `max_slots`. A longer sequence is cut there.
     pub max_seq_len: u32,
     /// Element type of `out`: BF16, F16 or F32.
     pub out_dtype: snapmla_dtype,
@@ -316,6 +316,17 @@ pub struct snapmla_decode_params {
     pub workspace: *mut ::std::os::raw::c_void,
     /// Bytes at `workspace`.
     pub workspace_size: u64,
+    /// Slots, [batch][max_slots], in place of `block_table`: token t of sequence b is the record at `slots[b][t]`,
+    /// `page * page_size + offset`. For tokens that fill no whole pages: cells of an engine without pages, tokens
+    /// that a sparse attention has chosen. Entries past a sequence's end are never looked at; a slot may stand in
+    /// any number of rows. NULL for `block_table`. Ask `snapmla_supports` whether the backend has it.
+    pub slots: *const i64,
+    /// Bytes between rows of `slots`; 0 means `8 * max_slots`.
+    pub slots_stride: i64,
+    /// Columns of `slots`. A sequence is cut there. 0 when `slots` is NULL.
+    pub max_slots: u32,
+    /// 0.
+    pub reserved_slots: u32,
 }
 
 /// Cached tokens to read back. Set it with `SNAPMLA_FETCH_PARAMS_INIT` first. Strides are bytes; 0 means packed.
@@ -430,4 +441,6 @@ pub struct snapmla_support_query {
     pub in_dtype: snapmla_dtype,
     /// Element type of the output.
     pub out_dtype: snapmla_dtype,
+    /// 1 to ask about decode over `slots`, 0 for a `block_table`.
+    pub over_slots: u32,
 }

@@ -34,9 +34,13 @@ pub struct DecodeRequest {
     /// NULL for a uniform batch.
     pub cu_q_lens: *const i32,
     pub seq_lens: *const i32,
+    /// Not looked at when there are `slots`.
     pub block_table: Rows<*const i32>,
     pub max_pages: u32,
-    /// Sequences are cut here: `min(max_seq_len, max_pages * page_size)`, never 0 in the first operand.
+    /// `ptr` is NULL for `block_table`.
+    pub slots: Rows<*const i64>,
+    /// Sequences are cut here: `min(max_seq_len, max_pages * page_size)` or `min(max_seq_len, max_slots)`, never 0
+    /// in the first operand.
     pub max_seq_len: u32,
     pub out_dtype: Dtype,
     pub out: BatchRows<*mut u8>,
@@ -106,6 +110,7 @@ impl DecodeRequest {
             q_rope: shape.rows(params.q_rope.cast(), rope, Q_ROPE_STRIDES, q_rope)?,
             cu_q_lens: params.cu_q_lens,
             seq_lens: params.seq_lens,
+            slots: slots(params)?,
             block_table: block_table(params)?,
             max_pages: params.max_pages,
             max_seq_len,
@@ -199,10 +204,34 @@ fn block_table(params: &snapmla_decode_params) -> Result<Rows<*const i32>> {
     super::block_table(params.block_table, params.block_table_stride, batch, params.max_pages)
 }
 
+fn slots(params: &snapmla_decode_params) -> Result<Rows<*const i64>> {
+    let (columns, stride) = (params.max_slots, params.slots_stride);
+    checks::reserved("reserved_slots", params.reserved_slots)?;
+    checks::optional("slots", params.slots, 8)?;
+    if params.slots.is_null() {
+        if columns != 0 {
+            return Err(Error::invalid(format!("slots is NULL, but max_slots is {columns}")));
+        }
+        return Ok(Rows { ptr: params.slots, stride: 0 });
+    }
+    if !params.block_table.is_null() || params.max_pages != 0 {
+        return Err(Error::invalid(format!(
+            "block_table is {:p} and max_pages {}, but slots is {:p}: one of the two says where the tokens lie",
+            params.block_table, params.max_pages, params.slots
+        )));
+    }
+    let row = Row { bytes: 8 * i64::from(columns), unit: 8 };
+    let [stride] = strides::resolve(row, [Dim::new("slots_stride", stride, i64::from(params.batch))])?;
+    Ok(Rows { ptr: params.slots, stride })
+}
+
 fn max_seq_len(params: &snapmla_decode_params, page_size: usize) -> u32 {
-    let table = u64::from(params.max_pages) * page_size as u64;
+    let listed = match params.slots.is_null() {
+        true => u64::from(params.max_pages) * page_size as u64,
+        false => u64::from(params.max_slots),
+    };
     let bound = if params.max_seq_len == 0 { u32::MAX } else { params.max_seq_len };
-    table.min(u64::from(bound)).min(u64::from(checks::MAX_TOKENS)) as u32
+    listed.min(u64::from(bound)).min(u64::from(checks::MAX_TOKENS)) as u32
 }
 
 fn check_workspace(params: &snapmla_decode_params, needed: u64) -> Result<()> {

@@ -14,6 +14,7 @@ pub fn check(query: &snapmla_support_query) -> Result<()> {
         cache::page_size("page_size", query.page_size)?;
         checks::heads("num_heads", query.num_heads)?;
         checks::at_least_one("q_len", query.q_len)?;
+        checks::flags("over_slots", query.over_slots, 1)?;
         if query.in_dtype != SNAPMLA_DTYPE_QUANTISED {
             checks::dtype("in_dtype", query.in_dtype)?;
         }

@@ -153,6 +153,53 @@ fn refuses_quantised_queries_that_q_quant_did_not_write() {
     );
 }
 
+/// The call of `raw`, its tokens found by slots.
+fn over_slots(arrays: &Arrays) -> snapmla_decode_params {
+    let slots = arrays.block_table.ptr();
+    snapmla_decode_params { block_table: null(), max_pages: 0, slots, max_slots: 4, ..arrays.raw() }
+}
+
+#[test]
+fn refuses_lists_of_slots_that_make_no_sense() {
+    let (fixture, arrays) = (Fixture::new(), Arrays::new());
+    // SAFETY: live handles, and structs whose arrays are as large as they say.
+    let call =
+        |params: &snapmla_decode_params| unsafe { snapmla_decode(fixture.context, fixture.cache, params, NO_STREAM) };
+    refuses(
+        over_slots(&arrays),
+        &arrays.outputs(),
+        call,
+        &[
+            (|p| p.reserved_slots = 1, "reserved_slots is 1, must be 0"),
+            (|p| p.slots = null(), "slots is NULL, but max_slots is 4"),
+            (|p| p.max_pages = 1, "block_table is 0x0 and max_pages 1, but slots is 0x…"),
+            (|p| p.block_table = p.seq_lens, "block_table is 0x…and max_pages 0, but slots is 0x…"),
+            (|p| p.slots = p.slots.wrapping_byte_add(4), "slots 0x…4 is not a multiple of 8"),
+            (|p| p.slots_stride = 24, "slots_stride 24 is less than 32"),
+            (|p| p.slots_stride = 36, "slots_stride 36 is not a multiple of 8"),
+            (|p| p.slots_stride = -32, "slots_stride -32 is less than 32"),
+            (|p| p.slots_stride = i64::MAX - 7, "overflows 64 bits"),
+        ],
+    );
+    accepts(
+        over_slots(&arrays),
+        call,
+        &[
+            |p| p.max_slots = 0,
+            |p| p.slots_stride = 32,
+            |p| (p.batch, p.slots_stride) = (1, -1),
+            |p| p.max_seq_len = 3,
+        ],
+    );
+}
+
+#[test]
+fn lists_of_slots_end_at_their_columns() {
+    let arrays = Arrays::new();
+    let request = request(&snapmla_decode_params { max_slots: 300, ..over_slots(&arrays) }).unwrap();
+    assert_eq!((request.max_seq_len, request.slots.stride), (300, 2400));
+}
+
 #[test]
 fn accepts_what_is_legal() {
     let (fixture, arrays) = (Fixture::new(), Arrays::new());

@@ -10,6 +10,7 @@ use snapmla::abi::k_append::*;
 use snapmla::abi::merge::*;
 use snapmla::abi::q_quant::*;
 use snapmla::abi::records_copy::*;
+use snapmla::abi::released::AbiStruct;
 use snapmla::abi::support::*;
 use snapmla::abi::types::*;
 
@@ -29,13 +30,17 @@ fn set_size<P>(params: &mut P, size: usize) {
 }
 
 /// `call` must take the struct it is given a pointer to; `accepted` is what it answers once the size is fine.
-fn sizes<P: Copy>(name: &str, call: impl Fn(*const P) -> snapmla_status, accepted: snapmla_status) {
-    let size = size_of::<P>();
+fn sizes<P: AbiStruct>(name: &str, call: impl Fn(*const P) -> snapmla_status, accepted: snapmla_status) {
+    let (size, first) = (size_of::<P>(), P::FIRST_SIZE);
     let mut newer = Newer { params: zeroed::<P>(), appended: [0; 16] };
     assert_eq!(call(&newer.params), accepted, "{}", message());
-    for small in [0, 4, size - 1] {
+    for old in [first, size] {
+        set_size(&mut newer.params, old);
+        assert_eq!(call(&newer.params), accepted, "{}", message());
+    }
+    for small in [0, 4, first - 1] {
         set_size(&mut newer.params, small);
-        let says = format!("{name}->struct_size {small} is less than {size} = sizeof(struct snapmla_");
+        let says = format!("{name}->struct_size {small} is less than {first} = sizeof(struct snapmla_");
         assert_refused(call(&newer.params), SNAPMLA_STATUS_INVALID_ARGUMENT, &says);
     }
     for garbage in [4097, u32::MAX as usize] {

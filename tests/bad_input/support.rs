@@ -21,7 +21,7 @@ fn query() -> snapmla_support_query {
 #[test]
 fn says_why_not() {
     let fixture = Fixture::new();
-    let cases: [Case<snapmla_support_query>; 11] = [
+    let cases: [Case<snapmla_support_query>; 12] = [
         (|q| q.content_dim = 256, "content_dim is 256, only 512"),
         (|q| q.rope_dim = 128, "rope_dim is 128, only 64"),
         (|q| q.decode_flags = 2, "decode_flags 0x2"),
@@ -33,6 +33,7 @@ fn says_why_not() {
         (|q| q.in_dtype = 9, "in_dtype 9"),
         (|q| q.out_dtype = SNAPMLA_DTYPE_QUANTISED, "out_dtype 4"),
         (|q| q.out_dtype = 0, "out_dtype 0"),
+        (|q| q.over_slots = 2, "over_slots 0x2"),
     ];
     for (change, says) in cases {
         let mut query = query();
@@ -60,6 +61,7 @@ fn serves_what_the_contract_lists() {
             |q| (q.page_size, q.num_heads, q.q_len) = (16, 1, 8),
             |q| q.page_size = 256,
             |q| q.decode_flags = SNAPMLA_DECODE_CAUSAL,
+            |q| q.over_slots = 1,
         ],
     );
 }

@@ -267,6 +267,33 @@ static void copy_on_write(snapmla_context *context, snapmla_cache *cache, struct
   CHECK(memcmp(before, after, sizeof before) == 0);
 }
 
+/* The tokens listed slot by slot, in place of the pages that hold them, give the same bits. */
+static void decode_over_slots(snapmla_context *context, snapmla_cache *cache, struct queries *queries) {
+  static float by_table[BATCH * HEADS * CONTENT], by_slots[BATCH * HEADS * CONTENT];
+  static int64_t slots[BATCH][MOST];
+  struct snapmla_support_query query = SNAPMLA_SUPPORT_QUERY_INIT;
+  struct snapmla_decode_params params;
+  int sequence, token;
+  query.over_slots = 1;
+  expect(snapmla_supports(context, &query));
+  for (sequence = 0; sequence < BATCH; sequence++) {
+    for (token = 0; token < lengths[sequence]; token++) {
+      slots[sequence][token] = slot_of(sequence, token);
+    }
+  }
+  make_queries(context, queries, BATCH);
+  params = decode_params(context, queries, 1);
+  params.out = by_table;
+  expect(snapmla_decode(context, cache, &params, NULL));
+  params.out = by_slots;
+  params.block_table = NULL;
+  params.max_pages = 0;
+  params.slots = slots[0];
+  params.max_slots = MOST;
+  expect(snapmla_decode(context, cache, &params, NULL));
+  CHECK(memcmp(by_table, by_slots, sizeof by_table) == 0);
+}
+
 /* Attention over the first two pages and over the rest, merged, is attention over all. */
 static void merge_halves(snapmla_context *context, snapmla_cache *cache, struct queries *queries) {
   static float parts[2][BATCH * HEADS * CONTENT], out[BATCH * HEADS * CONTENT];
@@ -353,6 +380,7 @@ int main(void) {
   fetch_all(context, cache);
   copy_on_write(context, cache, &queries);
   merge_halves(context, cache, &queries);
+  decode_over_slots(context, cache, &queries);
 
   expect(snapmla_context_destroy(context));
   expect(snapmla_cache_destroy(cache));

@@ -3,6 +3,7 @@
 use std::ptr;
 
 use snapmla::abi::types::*;
+use snapmla::backend::Backend;
 use snapmla::cuda::Cuda;
 use snapmla::request::{BatchRows, DecodeLimits, DecodeRequest, Dtype, Queries, Rows};
 
@@ -44,6 +45,7 @@ pub fn request(batch: u32, q_len: u32, num_heads: u32, max_seq_len: u32) -> Deco
         seq_lens: device_address(0, 0x30_0000),
         block_table: Rows { ptr: device_address(0, 0x40_0000), stride: 80 },
         max_pages: 20,
+        slots: Rows { ptr: ptr::null(), stride: 0 },
         max_seq_len,
         out_dtype: Dtype::Bf16,
         out: rows(device_address(0, 0x50_0000), packed(1024)),
@@ -67,6 +69,22 @@ fn address(offset: u64) -> u64 {
 }
 
 with_fake_driver! {
+    fn lists_of_slots_are_refused_with_a_reason(fake) {
+        let backend = Backend::Cuda(cuda());
+        let request = DecodeRequest {
+            slots: Rows { ptr: device_address(0, 0x40_0000), stride: 80 },
+            max_pages: 0,
+            ..request(1, 1, 16, 10)
+        };
+        for error in [backend.decode(&request, NO_STREAM.cast()), backend.check_slots(true)] {
+            let error = error.unwrap_err();
+            assert_eq!(error.status, SNAPMLA_STATUS_UNSUPPORTED);
+            assert!(error.message.contains("decode over slots"), "{}", error.message);
+        }
+        assert!(fake.launches().is_empty());
+        backend.check_slots(false).unwrap();
+    }
+
     fn one_cooperative_grid_with_a_block_a_multiprocessor(fake) {
         fake.set_args_size(296);
         let cuda = cuda();

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod item;
+mod keys;
 mod merge;
 mod plan;
 mod scores;
@@ -19,13 +20,12 @@ mod values;
 pub use plan::workspace_size;
 
 use self::item::decode_item;
+use self::keys::Keys;
 use self::merge::merge_row;
 use self::plan::{CHUNK_ROWS, Cursor, Wave};
 use self::sequence::Sequence;
 use self::state::Partials;
 use super::isa::Isa;
-use super::page::Pages;
-use super::table::BlockTable;
 use super::workers::{Shared, Workers};
 use crate::error::Result;
 use crate::request::DecodeRequest;
@@ -34,17 +34,16 @@ use crate::request::DecodeRequest;
 struct Call<'a> {
     request: &'a DecodeRequest,
     isa: Isa,
-    pages: Pages,
-    table: BlockTable,
+    keys: Keys,
     partials: Partials,
 }
 
 pub fn decode(workers: &Workers, isa: Isa, request: &DecodeRequest) -> Result<()> {
-    let table = BlockTable::new(request.block_table, request.max_pages, &request.cache);
+    let keys = Keys::new(request);
     for sequence in Sequence::all(request) {
         let sequence = sequence?;
         if sequence.q_len > 0 {
-            table.check(sequence.index, 0..sequence.len)?;
+            keys.check(&request.cache, sequence.index, sequence.len)?;
         }
     }
     if request.batch == 0 {
@@ -52,10 +51,9 @@ pub fn decode(workers: &Workers, isa: Isa, request: &DecodeRequest) -> Result<()
     }
     let bytes = workspace_size(&request.limits()) as usize;
     let partials = Partials::new(request.workspace, bytes, plan::chunk_rows(request, workers.threads()));
-    let pages = Pages::new(&request.cache, request.layer);
     // SAFETY: an item writes its own rows' outputs or its own slot, a merge its own rows' outputs and carry; the
     // cache, the queries and (while merging) the slots are only read.
-    let call = unsafe { Shared::new(Call { request, isa, pages, table, partials }) };
+    let call = unsafe { Shared::new(Call { request, isa, keys, partials }) };
     let mut cursor = Cursor::default();
     Wave::with(|wave| {
         while wave.fill(request, &partials, &mut cursor) {

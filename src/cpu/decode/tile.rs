@@ -27,22 +27,16 @@ impl Kernel for LoadTile<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> bool {
-        let Call { pages, table, .. } = self.call;
-        let (mut column, mut row) = (self.first_token / pages.page_size(), self.first_token % pages.page_size());
-        let mut page = table.page(self.sequence.index, column);
+        let Self { call, sequence, first_token, tokens, work } = self;
         let mut spoiled = false;
-        for token in 0..self.tokens {
-            if row == pages.page_size() {
-                (column, row) = (column + 1, 0);
-                page = table.page(self.sequence.index, column);
-            }
-            let record = pages.record(page.into(), row);
-            // SAFETY: the pages of the sequence's tokens were checked to lie in the cache.
+        let mut cursor = call.keys.cursor(sequence.index, first_token);
+        for token in 0..tokens {
+            let record = cursor.next();
+            // SAFETY: the sequence's tokens were checked to lie in the cache.
             unsafe {
-                spoiled |= load_record(simd, &record, &mut self.work.tile[token]);
-                self.work.tile_scales.0[token] = record.scale();
+                spoiled |= load_record(simd, &record, &mut work.tile[token]);
+                work.tile_scales.0[token] = record.scale();
             }
-            row += 1;
         }
         spoiled
     }

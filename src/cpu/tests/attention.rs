@@ -27,6 +27,8 @@ pub struct Case {
     pub max_seq_len: u32,
     pub max_pages: usize,
     pub table: Vec<i32>,
+    /// Lists of slots, [sequences][max_seq_len], to hand over in place of the table.
+    pub slots: Option<Vec<i64>>,
     /// Bytes between the rows of every tensor.
     pub padding: usize,
 }
@@ -110,12 +112,16 @@ impl Case {
             seq_lens,
             max_pages,
             table,
+            slots: None,
             padding: 16,
         }
     }
 
     /// The slot of a token.
     pub fn slot(&self, sequence: usize, token: usize) -> usize {
+        if let Some(slots) = &self.slots {
+            return slots[sequence * self.max_seq_len as usize + token] as usize;
+        }
         let page_size = self.cache.view.page_size;
         self.table[sequence * self.max_pages + token / page_size] as usize * page_size + token % page_size
     }
@@ -259,6 +265,10 @@ impl Case {
             seq_lens: self.seq_lens.as_ptr(),
             block_table: Rows { ptr: self.table.as_ptr(), stride: self.max_pages as i64 * 4 },
             max_pages: self.max_pages as u32,
+            slots: Rows {
+                ptr: self.slots.as_ref().map_or(std::ptr::null(), |slots| slots.as_ptr()),
+                stride: i64::from(self.max_seq_len) * 8,
+            },
             max_seq_len: self.max_seq_len,
             out_dtype: self.out_dtype,
             out: batch_rows(out.as_mut_ptr(), strided(out_row)),

@@ -6,4 +6,5 @@ mod decode;
 mod fixture;
 mod merge;
 mod moves;
+mod slots;
 mod speed;
