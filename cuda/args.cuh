@@ -105,7 +105,7 @@ struct FetchArgs {
     i64 rope_stride;
     i64 num_tokens;
     u32 vector;  // as in KAppendArgs
-    u32 reserved;
+    u32 rows_per_warp;
 };
 static_assert(sizeof(FetchArgs) == 136, "FetchArgs");
 SNAPMLA_AT(FetchArgs, slots, 40);
@@ -121,6 +121,7 @@ SNAPMLA_AT(FetchArgs, rope, 104);
 SNAPMLA_AT(FetchArgs, rope_stride, 112);
 SNAPMLA_AT(FetchArgs, num_tokens, 120);
 SNAPMLA_AT(FetchArgs, vector, 128);
+SNAPMLA_AT(FetchArgs, rows_per_warp, 132);
 
 enum class Dtype : u32 { BF16 = 1, F16 = 2, F32 = 3 };
 

@@ -5,15 +5,25 @@
 #include "ptx/convert.cuh"
 #include "ptx/memory.cuh"
 #include "ptx/reduce.cuh"
+#include "ptx/shuffle.cuh"
 #include "ptx/types.cuh"
 
 namespace snapmla {
+
+// Largest magnitudes of a row.
+struct Maxima {
+    float content;
+    float rope;
+};
 
 struct Bf16Format {
     static __device__ __forceinline__ float low(u32 pair) { return __uint_as_float(pair << 16); }
     static __device__ __forceinline__ float high(u32 pair) { return __uint_as_float(pair & 0xffff0000u); }
     static __device__ __forceinline__ u32 pack(float lo, float hi) { return bf16x2_from_f32(lo, hi); }
     static __device__ __forceinline__ u32 max_pair(u32 a, u32 b) { return max_bf16x2(a, b); }
+    static constexpr bool FAR_SCALES = true;
+    static constexpr u32 TINY = 0x2b80;  // 2^-40
+    static __device__ __forceinline__ u32 multiply_pair(u32 a, u32 b) { return multiply_bf16x2(a, b); }
 };
 
 struct F16Format {
@@ -21,12 +31,17 @@ struct F16Format {
     static __device__ __forceinline__ float high(u32 pair) { return f32_from_f16(u16(pair >> 16)); }
     static __device__ __forceinline__ u32 pack(float lo, float hi) { return f16x2_from_f32(lo, hi); }
     static __device__ __forceinline__ u32 max_pair(u32 a, u32 b) { return max_f16x2(a, b); }
+    // From 2^-24 / 448 to 65504 / 448.
+    static constexpr bool FAR_SCALES = false;
+    static __device__ __forceinline__ u32 multiply_pair(u32 a, u32) { return a; }
 };
 
 template <class Format>
 struct Element16 {
     static constexpr u32 BYTES = 2;
     static constexpr u32 VALUES = 8;
+    // Whether a row's scale may lie outside 2^-60 to 2^60.
+    static constexpr bool FAR_SCALES = Format::FAR_SCALES;
     using Vector = U32x4;
     using Pair = u32;
 
@@ -43,6 +58,12 @@ struct Element16 {
     static __device__ __forceinline__ void unpack(Vector v, float (&x)[VALUES]) {
         x[0] = low(v.x), x[1] = high(v.x), x[2] = low(v.y), x[3] = high(v.y);
         x[4] = low(v.z), x[5] = high(v.z), x[6] = low(v.w), x[7] = high(v.w);
+    }
+
+    static __device__ __forceinline__ void multiply(Vector& v, float factor) {
+        const u32 pair = Format::pack(factor, factor);
+        v = {Format::multiply_pair(v.x, pair), Format::multiply_pair(v.y, pair), Format::multiply_pair(v.z, pair),
+             Format::multiply_pair(v.w, pair)};
     }
 
     static __device__ __forceinline__ Pair pack(float lo, float hi) { return Format::pack(lo, hi); }
@@ -79,6 +100,44 @@ struct Element16 {
         }
         return abs_max(largest);
     }
+
+    // Both halves of a word at a time, content and rope then side by side in one; 0 for nothing but NaN.
+    template <u32 LANES, u32 N, u32 M>
+    static __device__ __forceinline__ Maxima maxima(const Vector (&content)[N], const Pair (&rope)[M]) {
+        u32 of_content = 0;
+        u32 of_rope = 0;
+#pragma unroll
+        for (u32 i = 0; i < N; i++) {
+            const Vector v = content[i];
+            const u32 a = Format::max_pair(v.x & MAGNITUDES, v.y & MAGNITUDES);
+            const u32 b = Format::max_pair(v.z & MAGNITUDES, v.w & MAGNITUDES);
+            of_content = Format::max_pair(of_content, Format::max_pair(a, b));
+        }
+#pragma unroll
+        for (u32 i = 0; i < M; i++) of_rope = Format::max_pair(of_rope, rope[i] & MAGNITUDES);
+        u32 both = Format::max_pair(__byte_perm(of_content, of_rope, 0x5410), __byte_perm(of_content, of_rope, 0x7632));
+#pragma unroll
+        for (u32 distance = LANES / 2; distance > 0; distance /= 2) {
+            both = Format::max_pair(both, warp_shuffle_xor_u32(both, distance));
+        }
+        return {fmaxf(low(both), 0.0f), fmaxf(high(both), 0.0f)};
+    }
+
+    // Whether some number is too small, or 0, for its quotient by a scale that is not far off to be near.
+    template <u32 M>
+    static __device__ __forceinline__ bool any_tiny(const Pair (&pairs)[M]) {
+        bool tiny = false;
+        if constexpr (FAR_SCALES) {
+#pragma unroll
+            for (u32 i = 0; i < M; i++) {
+                tiny |= (pairs[i] & 0x7fffu) < Format::TINY || (pairs[i] & 0x7fff0000u) < Format::TINY << 16;
+            }
+        }
+        return tiny;
+    }
+
+private:
+    static constexpr u32 MAGNITUDES = 0x7fff7fffu;
 };
 
 using Bf16 = Element16<Bf16Format>;
@@ -87,6 +146,7 @@ using F16 = Element16<F16Format>;
 struct F32 {
     static constexpr u32 BYTES = 4;
     static constexpr u32 VALUES = 4;
+    static constexpr bool FAR_SCALES = false;  // LongDivision sees to them.
     using Vector = U32x4;
     using Pair = U32x2;
 
@@ -104,6 +164,8 @@ struct F32 {
         x[0] = __uint_as_float(v.x), x[1] = __uint_as_float(v.y);
         x[2] = __uint_as_float(v.z), x[3] = __uint_as_float(v.w);
     }
+
+    static __device__ __forceinline__ void multiply(Vector&, float) {}
 
     static __device__ __forceinline__ Pair pack(float lo, float hi) {
         return {__float_as_uint(lo), __float_as_uint(hi)};
@@ -134,6 +196,28 @@ struct F32 {
         }
         return largest;
     }
+
+    // 0 for nothing but NaN.
+    template <u32 LANES, u32 N, u32 M>
+    static __device__ __forceinline__ Maxima maxima(const Vector (&content)[N], const Pair (&rope)[M]) {
+        Maxima largest = {0.0f, 0.0f};
+#pragma unroll
+        for (u32 i = 0; i < N; i++) {
+            const Vector v = content[i];
+            largest.content = fmaxf(largest.content, fmaxf(abs_max({v.x, v.y}), abs_max({v.z, v.w})));
+        }
+#pragma unroll
+        for (u32 i = 0; i < M; i++) largest.rope = fmaxf(largest.rope, abs_max(rope[i]));
+#pragma unroll
+        for (u32 distance = LANES / 2; distance > 0; distance /= 2) {
+            largest.content = fmaxf(largest.content, warp_shuffle_xor(largest.content, distance));
+            largest.rope = fmaxf(largest.rope, warp_shuffle_xor(largest.rope, distance));
+        }
+        return largest;
+    }
+    // A quotient of two F32 numbers takes the division.
+    template <u32 M>
+    static __device__ __forceinline__ bool any_tiny(const Pair (&)[M]) { return true; }
 };
 
 }  // namespace snapmla

@@ -1,9 +1,11 @@
-// Fetch-dequant: a warp an output row. Each number is widened, multiplied by the record's scale and rounded once.
+// Fetch-dequant: a warp writes up to two output rows, half of its lanes looking up each row's record. Each number is widened,
+// multiplied by the record's scale and rounded once.
 #include "args.cuh"
 #include "element.cuh"
 #include "layout.cuh"
 #include "ptx/grid.cuh"
 #include "ptx/memory.cuh"
+#include "ptx/shuffle.cuh"
 #include "row.cuh"
 #include "sequence.cuh"
 
@@ -12,13 +14,15 @@ namespace snapmla {
 // No such token: every row that the caller asked for is written, and where its block table or `starts` points outside
 // the cache with NaN, which shows, where zeros would pass for a token.
 constexpr i64 NOWHERE = -1;
+// Most rows a warp, as in src/cuda/fetch_dequant.rs.
+constexpr u32 MAX_ROWS = WARP / PROBES;
 // Not asked for: the row stays as it is.
 constexpr i64 UNWRITTEN = -2;
 
 __device__ __forceinline__ i64 slot_of_row(const FetchArgs& args, i64 row, u32 lane) {
     const CacheArgs& cache = args.cache;
     if (args.slots != nullptr) {
-        const i64 slot = load_i64(args.slots + row);
+        const i64 slot = load_i64_relaxed(args.slots + row);
         return slot >= 0 && slot < cache.num_slots ? slot : UNWRITTEN;
     }
     if (args.batch == 0) return UNWRITTEN;
@@ -97,22 +101,7 @@ __device__ __forceinline__ typename T::Vector dequantise(const u32 (&words)[T::V
 }
 
 template <class T>
-__device__ __forceinline__ void fetch_dequant(const FetchArgs& args) {
-    grid_dependency_wait();
-    grid_launch_dependents();
-    const u32 lane = lane_index();
-    const i64 row = row_index();
-    if (row >= args.num_tokens) return;
-
-    const i64 slot = slot_of_row(args, row, lane);
-    if (slot == UNWRITTEN) return;
-    Record<T> record;
-    if (slot == NOWHERE) {
-        record.fill_nan();
-    } else {
-        record.load(args, slot, lane);
-    }
-
+__device__ __forceinline__ void write_row(const FetchArgs& args, i64 row, const Record<T>& record, u32 lane) {
     if (args.content != nullptr) {
         u8* content = args.content + row * args.content_stride;
 #pragma unroll
@@ -135,6 +124,49 @@ __device__ __forceinline__ void fetch_dequant(const FetchArgs& args) {
         } else {
             T::store_pair_elements(at, pair);
         }
+    }
+}
+
+// The lines of the record that row `row` of the output will come from, as far as its slot does not change.
+__device__ __forceinline__ void prefetch_record(const FetchArgs& args, i64 row, u32 lane) {
+    const CacheArgs& cache = args.cache;
+    const i64 slot = load_i64_relaxed(args.slots + row);
+    if (slot < 0 || slot >= cache.num_slots) return;
+    const RecordPlace at = place_of(cache, slot);
+    const u32 part = lane % PROBES;
+    if (part < 5) prefetch_l2(at.page + (part * cache.page_size + at.row) * ROW_BYTES);
+    if (part == 5) prefetch_l2(at.page + scale_offset(cache.page_size, at.row));
+}
+
+template <class T>
+__device__ __forceinline__ void fetch_dequant(const FetchArgs& args) {
+    const u32 lane = lane_index();
+    const i64 first = row_index() * args.rows_per_warp;
+    const i64 left = args.num_tokens - first;
+    const u32 count = left < args.rows_per_warp ? u32(left) : args.rows_per_warp;
+    const u32 group = lane / PROBES;
+    if (args.slots != nullptr && group < left && group < count) prefetch_record(args, first + group, lane);
+    grid_dependency_wait();
+    grid_launch_dependents();
+    if (left <= 0) return;
+
+    const i64 slot_of_group = slot_of_row(args, first + min(group, count - 1), lane);
+    Record<T> records[MAX_ROWS];
+    u32 written = 0;
+#pragma unroll
+    for (u32 i = 0; i < MAX_ROWS; i++) {
+        const i64 slot = warp_shuffle_i64(slot_of_group, i * PROBES);
+        if (i >= count || slot == UNWRITTEN) continue;
+        written |= 1u << i;
+        if (slot == NOWHERE) {
+            records[i].fill_nan();
+        } else {
+            records[i].load(args, slot, lane);
+        }
+    }
+#pragma unroll
+    for (u32 i = 0; i < MAX_ROWS; i++) {
+        if (written >> i & 1) write_row(args, first + i, records[i], lane);
     }
 }
 

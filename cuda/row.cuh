@@ -1,4 +1,4 @@
-// The shape of the kernels that give a warp a row: small blocks spread a decode step's few rows over many SMs.
+// The shape of the kernels that give a warp a row or two: small blocks spread a decode step's few rows over many SMs.
 #pragma once
 
 #include "ptx/types.cuh"
@@ -13,7 +13,7 @@ __device__ __forceinline__ u32 lane_index() {
     return threadIdx.x % WARP;
 }
 
-// The row of this warp; may lie past the end.
+// This warp's number in the grid: its row, where a warp has one; may lie past the end.
 __device__ __forceinline__ i64 row_index() {
     return i64(blockIdx.x) * ROW_WARPS + threadIdx.x / WARP;
 }

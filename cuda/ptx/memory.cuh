@@ -48,6 +48,13 @@ __device__ __forceinline__ i64 load_i64(const i64* p) {
     return v;
 }
 
+// What the GPU's memory holds now, whatever L1 holds: for values that may change while the kernel is resident.
+__device__ __forceinline__ i64 load_i64_relaxed(const i64* p) {
+    i64 v;
+    asm volatile("ld.relaxed.gpu.global.s64 %0, [%1];" : "=l"(v) : "l"(p));
+    return v;
+}
+
 __device__ __forceinline__ i32 load_i32(const i32* p) {
     i32 v;
     asm volatile("ld.global.s32 %0, [%1];" : "=r"(v) : "l"(p));
@@ -78,6 +85,13 @@ __device__ __forceinline__ void store_u16(void* p, u16 v) {
 
 __device__ __forceinline__ void store_f32(float* p, float v) {
     asm volatile("st.global.f32 [%0], %1;" ::"l"(p), "f"(v) : "memory");
+}
+
+// Brings the line of `p` to L2, which all multiprocessors share: whoever writes it later writes it there too, so this
+// may run before the kernel is allowed to read.
+// https://docs.nvidia.com/cuda/parallel-thread-execution/#data-movement-and-conversion-instructions-prefetch-prefetchu
+__device__ __forceinline__ void prefetch_l2(const void* p) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 }
 
 }  // namespace snapmla

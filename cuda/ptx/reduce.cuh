@@ -19,6 +19,14 @@ __device__ __forceinline__ u32 max_f16x2(u32 a, u32 b) {
     return v;
 }
 
+// Per half, rounded to nearest; subnormal numbers count.
+// https://docs.nvidia.com/cuda/parallel-thread-execution/#half-precision-floating-point-instructions-mul
+__device__ __forceinline__ u32 multiply_bf16x2(u32 a, u32 b) {
+    u32 v;
+    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(b));
+    return v;
+}
+
 // Maximum over the warp, in every lane.
 // https://docs.nvidia.com/cuda/parallel-thread-execution/#parallel-synchronization-and-communication-instructions-redux-sync
 __device__ __forceinline__ u32 warp_max_u32(u32 x) {

@@ -103,7 +103,7 @@ kernel_args! {
         rope_stride: i64 = 112,
         num_tokens: i64 = 120,
         vector: u32 = 128,
-        reserved: u32 = 132,
+        rows_per_warp: u32 = 132,
     }
 }
 

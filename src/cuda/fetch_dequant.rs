@@ -8,6 +8,11 @@ use super::{Cuda, Stream};
 use crate::error::Result;
 use crate::request::{Dtype, FetchRequest, FetchSource, Rows};
 
+/// Most rows a warp, as in `cuda/fetch_dequant.cu`.
+const MAX_ROWS: i64 = 2;
+/// Warps a multiprocessor up to which each takes one row.
+const SPREAD_WARPS: i64 = 16;
+
 impl Cuda {
     pub fn fetch_dequant(&self, request: &FetchRequest, stream: Stream) -> Result<()> {
         let FetchRequest { cache, layer, dtype, num_tokens, source, content, rope } = *request;
@@ -30,6 +35,8 @@ impl Cuda {
         ])?;
         let vector =
             aligned(content.ptr, &[content.stride], 16) && aligned(rope.ptr, &[rope.stride], 2 * dtype.bytes());
+        // One while there are multiprocessors to spread over: for the shortest wait.
+        let rows_per_warp = if num_tokens > SPREAD_WARPS * i64::from(self.num_sms()) { MAX_ROWS } else { 1 };
         let args = FetchArgs {
             cache: CacheArgs::new(&cache, layer),
             slots,
@@ -45,14 +52,14 @@ impl Cuda {
             rope_stride: rope.stride,
             num_tokens,
             vector: vector.into(),
-            reserved: 0,
+            rows_per_warp: rows_per_warp as u32,
         };
         let kernel = match dtype {
             Dtype::Bf16 => &self.kernels.fetch_dequant_bf16,
             Dtype::F16 => &self.kernels.fetch_dequant_f16,
             Dtype::F32 => &self.kernels.fetch_dequant_f32,
         };
-        run_rows(kernel, num_tokens, 1, stream, &args)
+        run_rows(kernel, num_tokens, rows_per_warp, 1, stream, &args)
     }
 }
 

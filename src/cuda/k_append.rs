@@ -1,7 +1,7 @@
 //! Launches K-append.
 
 use super::args::{CacheArgs, KAppendArgs};
-use super::grid::{aligned, run_rows};
+use super::grid::{QUANTISED_ROWS, aligned, run_rows};
 use super::{Cuda, Stream};
 use crate::error::Result;
 use crate::request::{Dtype, KAppendRequest};
@@ -31,6 +31,6 @@ impl Cuda {
             Dtype::F16 => &self.kernels.k_append_f16,
             Dtype::F32 => &self.kernels.k_append_f32,
         };
-        run_rows(kernel, num_tokens, 1, stream, &args)
+        run_rows(kernel, num_tokens, QUANTISED_ROWS, 1, stream, &args)
     }
 }

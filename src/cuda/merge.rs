@@ -50,6 +50,6 @@ impl Cuda {
             Dtype::F16 => &self.kernels.merge_f16,
             Dtype::F32 => &self.kernels.merge_f32,
         };
-        run_rows(kernel, num_rows, 1, stream, &args)
+        run_rows(kernel, num_rows, 1, 1, stream, &args)
     }
 }

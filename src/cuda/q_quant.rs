@@ -1,7 +1,7 @@
 //! Launches Q-quant.
 
 use super::args::{QQuantArgs, divisor};
-use super::grid::{aligned, run_rows};
+use super::grid::{QUANTISED_ROWS, aligned, run_rows};
 use super::{Cuda, Stream};
 use crate::error::Result;
 use crate::request::{Dtype, QQuantRequest};
@@ -42,6 +42,39 @@ impl Cuda {
             Dtype::F16 => &self.kernels.q_quant_f16,
             Dtype::F32 => &self.kernels.q_quant_f32,
         };
-        run_rows(kernel, num_rows, 1, stream, &args)
+        run_rows(kernel, num_rows, QUANTISED_ROWS, 1, stream, &args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// `ShortDivision` of cuda/half_row.cuh.
+    fn quotient(x: f32, s: f32) -> f32 {
+        let nearest = 1.0 / s;
+        let rest = (-s).mul_add(nearest, 1.0);
+        let high = if rest < 0.0 { f32::from_bits(nearest.to_bits() - 1) } else { nearest };
+        let low = (-s).mul_add(high, 1.0) * high;
+        x.mul_add(high, x * low)
+    }
+
+    /// The numbers from 1 to 2 that have `bits` significant bits.
+    fn significands(bits: u32) -> impl Iterator<Item = f32> {
+        (1 << (bits - 1)..1 << bits).map(move |n| n as f32 / (1 << (bits - 1)) as f32)
+    }
+
+    #[test]
+    fn short_division_is_exact() {
+        // BF16 and F16 content by scales that come from content, and BF16 by those that come from rope.
+        let by_content = |bits| significands(bits).map(|largest| largest / 448.0);
+        for (bits, scales) in
+            [(8, by_content(8).collect::<Vec<_>>()), (11, by_content(11).collect()), (8, significands(8).collect())]
+        {
+            for &s in &scales {
+                for x in significands(bits) {
+                    assert_eq!(quotient(x, s).to_bits(), (x / s).to_bits(), "{x} / {s}");
+                }
+            }
+        }
+        assert_eq!(quotient(-0.0, 0.3).to_bits(), (-0.0f32).to_bits());
     }
 }

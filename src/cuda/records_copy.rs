@@ -6,6 +6,9 @@ use super::{Cuda, Stream};
 use crate::error::Result;
 use crate::request::RecordsCopyRequest;
 
+/// Records a warp, as in `cuda/records_copy.cu`.
+const WARP_RECORDS: i64 = 4;
+
 impl Cuda {
     pub fn records_copy(&self, request: &RecordsCopyRequest, stream: Stream) -> Result<()> {
         let RecordsCopyRequest { cache, first_layer, num_layers, num_records, src_slots, dst_slots } = *request;
@@ -20,6 +23,6 @@ impl Cuda {
             dst_slots,
             num_records,
         };
-        run_rows(&self.kernels.records_copy, num_records, num_layers, stream, &args)
+        run_rows(&self.kernels.records_copy, num_records, WARP_RECORDS, num_layers, stream, &args)
     }
 }

@@ -38,7 +38,7 @@ pub fn measure(engine: &Engine) -> Result<Ceiling> {
 /// Bytes read and written a second when `bytes` are copied inside the engine's memory: the best of some passes.
 pub fn copy_rate(engine: &Engine, bytes: usize) -> Result<f64> {
     let mut from = engine.place.buffer::<u8>(bytes)?;
-    let mut to = engine.place.buffer::<u8>(bytes)?;
+    let to = engine.place.buffer::<u8>(bytes)?;
     // Zeros can travel faster than data.
     let mut rng = Rng::new(0, 7, 0);
     let pattern: Vec<u8> = (0..1 << 20).map(|_| rng.bits() as u8).collect();
@@ -47,7 +47,7 @@ pub fn copy_rate(engine: &Engine, bytes: usize) -> Result<f64> {
     }
     let mut best = f64::INFINITY;
     for _ in 0..PASSES {
-        best = best.min(engine.place.time(|| to.copy_from(&from))?);
+        best = best.min(engine.place.time(|| from.all().copy_to(&to.all()))?);
     }
     Ok(2.0 * bytes as f64 / best)
 }

@@ -142,9 +142,10 @@ impl Allocation {
         self.gpu.synchronize()
     }
 
-    /// Copies the first `bytes` of `from` here.
-    pub fn copy(&self, from: &Self, bytes: usize) -> Result<()> {
-        call!(cuMemcpyDtoDAsync_v2(self.pointer, from.pointer, bytes, self.gpu.stream))
+    /// Copies `bytes` from there in `from` to here. The caller has checked the bounds.
+    pub fn copy(&self, here: usize, from: &Self, there: usize, bytes: usize) -> Result<()> {
+        let (to, source) = (self.pointer + here as u64, from.pointer + there as u64);
+        call!(cuMemcpyDtoDAsync_v2(to, source, bytes, self.gpu.stream))
     }
 }
 

@@ -197,19 +197,6 @@ impl<T: Plain> Buffer<T> {
         unsafe { values.set_len(slice.len) };
         Ok(values)
     }
-
-    /// Copies all of `from`, which is as long, in the same memory.
-    pub fn copy_from(&mut self, from: &Self) -> Result<()> {
-        assert_eq!(self.len, from.len);
-        match (&self.memory, &from.memory) {
-            (Memory::Gpu(to), Memory::Gpu(source)) => to.copy(source, self.len * size_of::<T>()),
-            // SAFETY: both are host memory of this length and cannot overlap.
-            _ => unsafe {
-                self.pointer().copy_from_nonoverlapping(from.pointer(), self.len);
-                Ok(())
-            },
-        }
-    }
 }
 
 /// Part of a buffer, its bounds checked.
@@ -221,6 +208,23 @@ pub struct Slice<'a, T> {
 }
 
 impl<T: Plain> Slice<'_, T> {
+    /// Copies to a slice as long of another buffer in the same memory.
+    pub fn copy_to(&self, to: &Slice<'_, T>) -> Result<()> {
+        assert_eq!(self.len, to.len);
+        assert!(!std::ptr::eq(self.buffer, to.buffer), "a buffer copied to itself");
+        match (&to.buffer.memory, &self.buffer.memory) {
+            (Memory::Gpu(target), Memory::Gpu(source)) => {
+                let at = |slice: &Slice<'_, T>| slice.start * size_of::<T>();
+                target.copy(at(to), source, at(self), self.len * size_of::<T>())
+            }
+            // SAFETY: host memory within both buffers, whose memory does not overlap.
+            _ => unsafe {
+                to.pointer().copy_from_nonoverlapping(self.pointer(), self.len);
+                Ok(())
+            },
+        }
+    }
+
     pub fn pointer(&self) -> *mut T {
         self.buffer.pointer().wrapping_add(self.start)
     }

@@ -47,6 +47,9 @@ pub struct Bench {
     /// Query tokens a sequence, comma-separated; with a preset, only its shapes with these
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     q_len: Vec<usize>,
+    /// Tokens of a call, comma-separated, with the preset ops [default: 1 to 65536]
+    #[arg(long, value_name = "N,..", value_delimiter = ',', requires = "preset", conflicts_with_all = ["batch", "length"])]
+    tokens: Vec<usize>,
     /// Tokens a page
     #[arg(long, value_name = "N", default_value_t = 64)]
     page_size: usize,
@@ -108,6 +111,14 @@ pub fn bench(options: &engine::Options, args: &Bench) -> Result<Report> {
         shape.check()?;
     }
     let operations = args.batch.is_empty() && preset == Preset::Ops;
+    let tokens = match args.tokens.as_slice() {
+        [] => &operations::TOKENS,
+        _ if !operations => return Err(Failure::new("tokens are counts of the preset ops")),
+        tokens => tokens,
+    };
+    if let Some(n) = tokens.iter().find(|n| !(1..=operations::MOST_TOKENS).contains(*n)) {
+        return Err(Failure::new(format!("tokens {n} is not within 1 to {}", operations::MOST_TOKENS)));
+    }
     if shapes.is_empty() && !operations {
         return Err(Failure::new("the preset has no shape with these heads and query lengths"));
     }
@@ -127,17 +138,17 @@ pub fn bench(options: &engine::Options, args: &Bench) -> Result<Report> {
     };
     let smallest = args.pool.unwrap_or(if engine.on_gpu() { GPU_POOL } else { CPU_POOL }).saturating_mul(1_000_000);
     let in_pages = |shape: &Shape| shape.batch * shape.length.div_ceil(args.page_size.max(1)) * args.page_size;
-    let tokens = if operations { operations::POOL_TOKENS } else { shapes.iter().map(in_pages).max().unwrap_or(0) };
-    let bar = progress::bar(1 + if operations { operations::STEPS } else { shapes.len() });
+    let pooled = if operations { operations::POOL_TOKENS } else { shapes.iter().map(in_pages).max().unwrap_or(0) };
+    let bar = progress::bar(1 + if operations { operations::STEPS * tokens.len() } else { shapes.len() });
     bar.set_message("filling the cache");
-    let pool = Pool::fill(&engine, args.page_size, smallest, tokens)?;
+    let pool = Pool::fill(&engine, args.page_size, smallest, pooled)?;
     bar.inc(1);
 
     if operations {
         let heads = args.heads.first().copied().unwrap_or(128);
         let copy = ceiling::copy_rate(&engine, if engine.on_gpu() { 4 << 30 } else { 1 << 29 })?;
         numbers.copy_bytes_per_s = Some(copy);
-        numbers.operations = operations::measure(&engine, &pool, &method, heads, copy, &bar)?;
+        numbers.operations = operations::measure(&engine, &pool, &method, heads, tokens, copy, &bar)?;
     } else {
         let ceilings = ceilings(&engine, &args.ceilings)?;
         numbers.ceilings = Some(ceilings);

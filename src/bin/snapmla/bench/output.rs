@@ -26,7 +26,7 @@ pub fn text(numbers: &Numbers) -> String {
         text += &columns.to_string();
     }
     if !numbers.operations.is_empty() {
-        let mut columns = Columns::new(&["operation", "tokens", "time", "read + written", "of a copy"]);
+        let mut columns = Columns::new(&["operation", "tokens", "time", "read + written", "of a copy", "plain copy"]);
         for line in &numbers.operations {
             columns.add(vec![
                 line.operation.into(),
@@ -34,6 +34,7 @@ pub fn text(numbers: &Numbers) -> String {
                 duration(line.timing.median),
                 rate(line.bytes_per_s),
                 format!("{:.0} %", 100.0 * line.share_of_copy),
+                duration(line.plain_copy),
             ]);
         }
         text += &columns.to_string();
@@ -77,19 +78,20 @@ fn decode_csv(numbers: &Numbers) -> String {
 }
 
 fn operations_csv(numbers: &Numbers) -> String {
-    let mut csv = String::from("operation,tokens,median_us,least_us,most_us,gb_per_s,share_of_copy\n");
+    let mut csv = String::from("operation,tokens,median_us,least_us,most_us,gb_per_s,share_of_copy,plain_copy_us\n");
     for line in &numbers.operations {
         let timing = &line.timing;
         let _ = writeln!(
             csv,
-            "{},{},{:.3},{:.3},{:.3},{:.1},{:.3}",
+            "{},{},{:.3},{:.3},{:.3},{:.1},{:.3},{:.3}",
             line.operation,
             line.tokens,
             timing.median * 1e6,
             timing.least * 1e6,
             timing.most * 1e6,
             line.bytes_per_s * 1e-9,
-            line.share_of_copy
+            line.share_of_copy,
+            line.plain_copy * 1e6
         );
     }
     csv
