@@ -20,7 +20,7 @@ template <class Shared>
 __device__ __forceinline__ void init_shared(Shared& smem) {
     if (threadIdx.x == 0) {
         for (int i = 0; i < Shared::STAGES; ++i) mbarrier_init(shared_address(&smem.full[i]), 1);
-        for (u64& barrier : smem.merged) mbarrier_init(shared_address(&barrier), 1);
+        mbarrier_init(shared_address(&smem.merged), 1);
         fence_mbarrier_init();
     }
     if (threadIdx.x < 2) smem.rescaled[threadIdx.x] = 0;
@@ -35,10 +35,10 @@ __device__ __forceinline__ void init_shared(Shared& smem) {
 // The value warpgroups through all segments.
 template <int ROWS>
 __device__ __forceinline__ void value_segments(const DecodeArgs& args, SharedMemory<ROWS>& smem) {
-    // What a block asks for after a deep prefetch waits behind it, so the rest of the ring comes once a tile is there.
-    if (threadIdx.x / WARP == SCORE_THREADS / WARP && smem.segments[0].tiles != 0) {
-        mbarrier_wait(shared_address(&smem.full[0]), 0);
-        issue_tiles(args, smem, 2, SharedMemory<ROWS>::STAGES, look_up_tiles(args, smem, 2));
+    // The first queries have left the last two stages.
+    if (warp_uniform(threadIdx.x / WARP) == SCORE_THREADS / WARP && smem.segments[0].tiles != 0) {
+        constexpr u32 STAGES = SharedMemory<ROWS>::STAGES;
+        issue_tiles(args, smem, STAGES - 2, STAGES, look_up_tiles(args, smem, STAGES - 2));
     }
 #pragma unroll 1
     while (true) {
@@ -70,17 +70,22 @@ template <int ROWS>
 __device__ __forceinline__ void meet_and_merge(const DecodeArgs& args, SharedMemory<ROWS>& smem) {
     const u32 worker = block_worker(args), group = block_row_group(args);
     bar_sync(VALUE_BOTH, VALUE_THREADS);
-    if (threadIdx.x == SCORE_THREADS) {
-        u32* word = grid_barrier_word();
-        const u32 before = grid_barrier_arrive(word);
-        if (smem.shared_sequences) grid_barrier_wait(word, before);
-    }
+    // Every block: row groups of a ragged batch may differ in whether they wait.
+    if (threadIdx.x == SCORE_THREADS) grid_barrier_arrive(grid_barrier_word());
     if (!smem.shared_sequences) return;
+    const u32 merges = smem.num_merges;
+    Merge<ROWS> merge;
+    // Worked out while the others arrive.
+    if (merges != 0) merge = merge_of<ROWS>(args, smem, smem.merges[0], worker, group);
+    if (threadIdx.x == SCORE_THREADS) grid_barrier_wait(grid_barrier_word(), smem.grid_phase);
     bar_sync(VALUE_BOTH, VALUE_THREADS);
-    u32 phases = 0;
 #pragma unroll 1
-    for (u32 i = 0; i < smem.num_merges; ++i)
-        phases += merge_splits<ROWS>(args, smem, smem.merges[i], worker, group, group * ROWS, phases & 1);
+    for (u32 i = 0, phases = 0; i < merges; ++i) {
+        if (i != 0) merge = merge_of<ROWS>(args, smem, smem.merges[i], worker, group);
+        if (merge.items == 0) continue;
+        merge_splits<ROWS>(args, smem, merge, phases & 1);
+        ++phases;
+    }
 }
 
 // Registers of a score and of a value thread: 256 together. O takes 2 * ROWS of a value thread's.
@@ -94,6 +99,7 @@ __device__ __forceinline__ void decode(const DecodeArgs& args) {
     init_shared(smem);
     grid_dependency_wait();
     grid_launch_dependents();
+    if (threadIdx.x == SCORE_THREADS) smem.grid_phase = grid_barrier_phase(grid_barrier_word());
     make_plan(args, smem);
     if (smem.segments[0].tiles != 0) {
         // Page ids are asked for before the queries, pages after them.
@@ -101,7 +107,7 @@ __device__ __forceinline__ void decode(const DecodeArgs& args) {
         Lookup lookup{};
         if (brings_tiles) lookup = look_up_tiles(args, smem, 0);
         const auto bring_tiles = [&] {
-            if (brings_tiles) issue_tiles(args, smem, 0, 2, lookup);
+            if (brings_tiles) issue_tiles(args, smem, 0, SharedMemory<ROWS>::STAGES - 2, lookup);
         };
         if (stages_queries(args)) {
             load_first_queries(args, smem, block_row_group(args) * ROWS, bring_tiles);

@@ -90,11 +90,12 @@ struct alignas(1024) SharedMemory {
     Stage stages[STAGES];
     u8 p[2][P_BYTES];                   // E4M3, rows of 64 bytes
     u64 full[STAGES];
-    u64 merged[2];                      // statistics and outputs of a merge's splits have come
+    u64 merged;                         // a merge's partials have come
     u32 next_sequence;                  // where the planner goes on
     u32 next_position;
     u32 segments_made;
     u32 plan_share;                     // of the axis, a worker
+    u32 grid_phase;                     // of the grid's barrier, before this block has arrived
     u32 shared_sequences;               // some sequence is shared by workers
     u32 num_merges;
     u32 finished;                       // number of the segment last scored, for the value warpgroups; at first -1

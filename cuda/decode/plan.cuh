@@ -25,10 +25,16 @@ constexpr u32 LINEAR_PENALTY = 20;
 constexpr u32 SEQUENCES_A_LANE = 4;
 constexpr u32 SMALL_BATCH = WARP * SEQUENCES_A_LANE;
 
-// Tiles of a sequence for row group `group`: none when it has no such rows.
+__device__ __forceinline__ u32 tiles_of_length(u32 length) { return (length + TILE_TOKENS - 1) / TILE_TOKENS; }
+
+// Whether a sequence has rows in the row group whose first one this is.
+__device__ __forceinline__ bool has_rows(const DecodeArgs& args, u32 sequence, u32 group_first_row) {
+    return args.cu_q_lens == nullptr || query_span(args, sequence).count * args.num_heads > group_first_row;
+}
+
+// Tiles of a sequence for a row group: none when it has no rows there.
 __device__ __forceinline__ u32 sequence_tiles(const DecodeArgs& args, u32 sequence, u32 group_first_row) {
-    if (args.cu_q_lens != nullptr && query_span(args, sequence).count * args.num_heads <= group_first_row) return 0;
-    return (sequence_length(args, sequence) + TILE_TOKENS - 1) / TILE_TOKENS;
+    return has_rows(args, sequence, group_first_row) ? tiles_of_length(sequence_length(args, sequence)) : 0;
 }
 
 __device__ __forceinline__ u32 warp_inclusive_sum(u32 value) {
@@ -45,10 +51,15 @@ __device__ __forceinline__ u32 warp_inclusive_sum(u32 value) {
 using SmallBatch = u32[SEQUENCES_A_LANE];
 
 __device__ __forceinline__ void load_small_batch(const DecodeArgs& args, u32 group_first_row, SmallBatch& tiles) {
+    // All lengths in one trip to memory, so without a branch.
+    u32 length[SEQUENCES_A_LANE];
+#pragma unroll
+    for (u32 i = 0; i < SEQUENCES_A_LANE; ++i) length[i] = sequence_length(args, min(i * WARP + threadIdx.x % WARP, args.batch - 1));
 #pragma unroll
     for (u32 i = 0; i < SEQUENCES_A_LANE; ++i) {
         const u32 sequence = i * WARP + threadIdx.x % WARP;
-        tiles[i] = sequence < args.batch ? sequence_tiles(args, sequence, group_first_row) : 0;
+        const bool there = sequence < args.batch && has_rows(args, sequence, group_first_row);
+        tiles[i] = there ? tiles_of_length(length[i]) : 0;
     }
 }
 

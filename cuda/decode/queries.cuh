@@ -166,22 +166,24 @@ __device__ __forceinline__ void load_first_queries(const DecodeArgs& args, Share
 #pragma unroll 1
     for (u32 base = warp; base < Shared::ROWS; base += WARPS * STAGED_BYTES / row_bytes) {
         const u32 end = min(base + WARPS * STAGED_BYTES / row_bytes, u32(Shared::ROWS));
-        u8* at = staged;
+        // A lane a row and tensor: addresses take longer to work out than to hand around.
+        const u32 own = min(first_row + base + lane_of() / 2 * WARPS, rows - 1);
+        const BatchRows& tensor = lane_of() % 2 == 0 ? args.q_content : args.q_rope;
+        const u8* own_row = tensor.ptr + row_offset(args, tensor, segment.sequence, segment.q_first, row_at(args, own));
 #pragma unroll 1
-        for (u32 r = base; r < end && first_row + r < rows; r += WARPS, at += row_bytes) {
-            const Row row = row_at(args, first_row + r);
-            const u8* content = args.q_content.ptr + row_offset(args, args.q_content, segment.sequence, segment.q_first, row);
-            const u8* rope = args.q_rope.ptr + row_offset(args, args.q_rope, segment.sequence, segment.q_first, row);
+        for (u32 r = base, i = 0; r < end && first_row + r < rows; r += WARPS, ++i) {
+            const u8* content = warp_shuffle(own_row, 2 * i);
+            const u8* rope = warp_shuffle(own_row, 2 * i + 1);
             if (wide) {
-                copy_query_async<F32>(shared_address(at), content, rope);
+                copy_query_async<F32>(shared_address(staged + i * row_bytes), content, rope);
             } else {
-                copy_query_async<Bf16>(shared_address(at), content, rope);
+                copy_query_async<Bf16>(shared_address(staged + i * row_bytes), content, rope);
             }
         }
         if (base == warp) meanwhile();
         copy_async_wait_all();
         __syncwarp();
-        at = staged;
+        const u8* at = staged;
 #pragma unroll 1
         for (u32 r = base; r < end; r += WARPS, at += row_bytes) {
             if (first_row + r >= rows) {

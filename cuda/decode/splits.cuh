@@ -15,120 +15,140 @@ __device__ __forceinline__ u64 partial_slot(const DecodeArgs& args, u32 group, u
     return (u64(2 * worker + begins)) * args.row_groups + group;
 }
 
-// Where a share of a merge is in shared memory: the ring is idle by then.
-struct MergeShare {
-    float4* parts;       // [split][items]
-    float2* stats;       // [split][rows]: reference and sum; then .x is the split's weight
-    RowTarget* targets;  // [rows]
-    u32 first_row;
-    u32 rows;
+// What a worker merges of one sequence: items begin…begin+items-1 of the rows' outputs, out of all of its splits. The
+// ring is idle by then and holds it.
+template <int ROWS>
+struct Merge {
+    static constexpr u32 ITEMS = ROWS * CONTENT_DIM / 4;
+    // Shares are whole lines of 128 bytes.
+    static constexpr u32 LINE = 8;
+
+    RowGroup group;
+    u32 splits;
+    u32 first_slot;        // split 0's among the partials
+    u32 begin, items;
+    u32 first_row, rows;   // that the items belong to: 1,024 consecutive items cover eight
+    u32 teams, team;       // few items: teams of threads take every teams-th split of the same ones
+    float4* parts;         // [split][items]
+    float* weights;        // [split][rows]
+    RowTarget* targets;    // [rows]
+
+    __device__ __forceinline__ u32 slot(const DecodeArgs& args, u32 split) const {
+        // Split 0 begins the sequence, the others do not (partial_slot).
+        return first_slot + (2 * split - (split != 0)) * args.row_groups;
+    }
 };
 
-// Weights from references and sums; and the rows' log-sum-exps. A warp a row, a lane every 32nd split.
-__device__ __forceinline__ void merge_weights(const DecodeArgs& args, const RowGroup& group, const MergeShare& share, u32 splits) {
+template <int ROWS>
+__device__ __forceinline__ Merge<ROWS> merge_of(const DecodeArgs& args, SharedMemory<ROWS>& smem, const Split& split, u32 worker, u32 group) {
+    using Merge = Merge<ROWS>;
+    static_assert((Merge::ITEMS + (Merge::LINE - 1) * MAX_WORKERS) * sizeof(float4) + (ROWS + 16 * MAX_WORKERS) * sizeof(float) <=
+                      sizeof(smem.stages),
+                  "what a share merges stands in the ring");
+    const u32 thread = threadIdx.x - SCORE_THREADS;
+    Merge merge;
+    merge.splits = split.splits;
+    const u32 each = ((Merge::ITEMS + merge.splits - 1) / merge.splits + Merge::LINE - 1) / Merge::LINE * Merge::LINE;
+    merge.begin = min((worker - split.first_worker) * each, Merge::ITEMS);
+    merge.items = min(each, Merge::ITEMS - merge.begin);
+    merge.first_row = merge.begin / 1024 * 8;
+    merge.rows = (merge.begin + merge.items - 1) / 1024 * 8 + 8 - merge.first_row;
+    merge.teams = merge.items >= VALUE_THREADS || merge.items == 0 ? 1 : min(VALUE_THREADS / merge.items, merge.splits);
+    merge.team = merge.teams == 1 ? 0 : thread / merge.items;
+    merge.first_slot = u32(partial_slot(args, group, split.first_worker, true));
+    merge.parts = reinterpret_cast<float4*>(smem.stages);
+    merge.weights = reinterpret_cast<float*>(merge.parts + merge.splits * merge.items);
+    merge.targets = reinterpret_cast<RowTarget*>(smem.p);
+    merge.group = row_group(args, split.sequence, group * ROWS);
+    if (merge.items != 0 && thread < merge.rows) {
+        const u32 row = merge.first_row + thread;
+        merge.targets[thread].out = merge.group.has(row) ? output_row(args, merge.group, row) : nullptr;
+    }
+    return merge;
+}
+
+// Weights of the splits, and the rows' log-sum-exps. A warp a row, a lane every 32nd split.
+template <int ROWS>
+__device__ __forceinline__ void merge_weights(const DecodeArgs& args, const Merge<ROWS>& merge) {
+    constexpr u32 AT_MOST = (MAX_WORKERS + WARP - 1) / WARP;
     const u32 thread = threadIdx.x - SCORE_THREADS, lane = thread % WARP;
 #pragma unroll 1
-    for (u32 r = thread / WARP; r < share.rows; r += VALUE_THREADS / WARP) {
+    for (u32 r = thread / WARP; r < merge.rows; r += VALUE_THREADS / WARP) {
+        float2 stats[AT_MOST];
+        const float2* from = args.partial_stats + merge.first_row + r;
+#pragma unroll
+        for (u32 i = 0; i < AT_MOST; ++i) {
+            const u32 k = lane + i * WARP;
+            stats[i] = k < merge.splits ? __ldcg(from + u64(merge.slot(args, k)) * ROWS) : make_float2(NO_REFERENCE, 0.f);
+        }
         float highest = NO_REFERENCE, sum = 0.f;
-#pragma unroll 1
-        for (u32 k = lane; k < splits; k += WARP) highest = fmaxf(highest, share.stats[k * share.rows + r].x);
+#pragma unroll
+        for (u32 i = 0; i < AT_MOST; ++i) highest = fmaxf(highest, stats[i].x);
 #pragma unroll
         for (u32 step = 16; step != 0; step /= 2) highest = fmaxf(highest, __shfl_xor_sync(~0u, highest, step));
-#pragma unroll 1
-        for (u32 k = lane; k < splits; k += WARP) {
-            float2& stats = share.stats[k * share.rows + r];
-            const float weight = exp2_approx(stats.x - highest);
-            sum += stats.y == 0.f ? 0.f : stats.y * weight;
-            stats.x = weight;
+#pragma unroll
+        for (u32 i = 0; i < AT_MOST; ++i) {
+            const u32 k = lane + i * WARP;
+            const float weight = exp2_approx(stats[i].x - highest);
+            sum += stats[i].y == 0.f ? 0.f : stats[i].y * weight;
+            if (k < merge.splits) merge.weights[k * merge.rows + r] = weight;
         }
 #pragma unroll
         for (u32 step = 16; step != 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
         if (lane == 0) {
-            share.targets[r].inverse = inverse_sum(sum);
-            if (group.has(share.first_row + r)) store_lse(args, group, share.first_row + r, highest, sum);
+            merge.targets[r].inverse = inverse_sum(sum);
+            if (merge.group.has(merge.first_row + r)) store_lse(args, merge.group, merge.first_row + r, highest, sum);
         }
     }
 }
 
-__device__ __forceinline__ void add_weighted(float4& total, const float4& part, float weight0, float weight1) {
-    total.x = fmaf(part.x, weight0, total.x);
-    total.y = fmaf(part.y, weight1, total.y);
-    total.z = fmaf(part.z, weight0, total.z);
-    total.w = fmaf(part.w, weight1, total.w);
+__device__ __forceinline__ void add_weighted(float4& total, const float4& part, const float2& weight) {
+    total.x = fmaf(part.x, weight.x, total.x);
+    total.y = fmaf(part.y, weight.y, total.y);
+    total.z = fmaf(part.z, weight.x, total.z);
+    total.w = fmaf(part.w, weight.y, total.w);
 }
 
 // This worker's share of a sequence's merge: the value warpgroups, after the grid has met. All of the share's partials
-// are asked for at once, by one copy a split, and complete phases of parity `parity`. Returns whether
-// there was a share.
+// are asked for at once, by one copy a split, and complete a phase of parity `parity`.
 template <int ROWS>
-__device__ __forceinline__ bool merge_splits(const DecodeArgs& args, SharedMemory<ROWS>& smem, const Split& split, u32 worker,
-                                             u32 group, u32 first_row, u32 parity) {
-    const u32 thread = threadIdx.x - SCORE_THREADS, splits = split.splits;
-    constexpr u32 ITEMS = ROWS * CONTENT_DIM / 4;
-    // Shares are whole lines of 128 bytes.
-    constexpr u32 LINE = 8;
-    static_assert((ITEMS + (LINE - 1) * MAX_WORKERS) * sizeof(float4) + (ROWS + 16 * MAX_WORKERS) * sizeof(float2) <=
-                      sizeof(smem.stages),
-                  "what a share merges stands in the ring");
-    const u32 each = ((ITEMS + splits - 1) / splits + LINE - 1) / LINE * LINE;
-    const u32 begin = min((worker - split.first_worker) * each, ITEMS), items = min(each, ITEMS - begin);
-    if (items == 0) return false;
-    MergeShare share;
-    // 1,024 consecutive items cover eight rows.
-    share.first_row = begin / 1024 * 8;
-    share.rows = (begin + items - 1) / 1024 * 8 + 8 - share.first_row;
-    share.parts = reinterpret_cast<float4*>(smem.stages);
-    share.stats = reinterpret_cast<float2*>(share.parts + splits * items);
-    share.targets = reinterpret_cast<RowTarget*>(smem.p);
-
-    const u32 stats_barrier = shared_address(&smem.merged[0]), parts_barrier = shared_address(&smem.merged[1]);
-    const u32 part_bytes = items * sizeof(float4), stats_bytes = share.rows * sizeof(float2);
-    if (thread == 0) {
-        mbarrier_arrive_expect_tx(stats_barrier, splits * stats_bytes);
-        mbarrier_arrive_expect_tx(parts_barrier, splits * part_bytes);
-    }
+__device__ __forceinline__ void merge_splits(const DecodeArgs& args, SharedMemory<ROWS>& smem, const Merge<ROWS>& merge, u32 parity) {
+    const u32 thread = threadIdx.x - SCORE_THREADS, splits = merge.splits, items = merge.items;
+    const u32 barrier = shared_address(&smem.merged), bytes = items * sizeof(float4);
+    if (thread == 0) mbarrier_arrive_expect_tx(barrier, splits * bytes);
     // A warp issues its lanes' copies one after another, so all warps take part.
     const u32 k = thread % WARP * (VALUE_THREADS / WARP) + thread / WARP;
     if (k < splits) {
         // Others wrote them by ordinary stores.
         fence_proxy_async_global();
-        const u64 slot = partial_slot(args, group, split.first_worker + k, k == 0);
-        bulk_copy_g2s(shared_address(share.stats + k * share.rows), args.partial_stats + slot * ROWS + share.first_row,
-                      stats_bytes, stats_barrier);
-        bulk_copy_g2s(shared_address(share.parts + k * items), args.partial_out + slot * ITEMS + begin, part_bytes, parts_barrier);
+        bulk_copy_g2s(shared_address(merge.parts + k * items),
+                      args.partial_out + u64(merge.slot(args, k)) * Merge<ROWS>::ITEMS + merge.begin, bytes, barrier);
     }
-    const RowGroup rows = row_group(args, split.sequence, first_row);
-    if (thread < share.rows)
-        share.targets[thread].out = rows.has(share.first_row + thread) ? output_row(args, rows, share.first_row + thread) : nullptr;
-    mbarrier_wait(stats_barrier, parity);
-    merge_weights(args, rows, share, splits);
-    mbarrier_wait(parts_barrier, parity);
+    merge_weights(args, merge);
+    mbarrier_wait(barrier, parity);
     bar_sync(VALUE_BOTH, VALUE_THREADS);
 
-    // Few items: teams of threads take every teams-th split of the same ones.
-    const u32 teams = items >= VALUE_THREADS ? 1 : min(VALUE_THREADS / items, splits);
-    const u32 team = teams == 1 ? 0 : thread / items;
     float4* sums = reinterpret_cast<float4*>(smem.queries);
 #pragma unroll 1
-    for (u32 item = teams == 1 ? thread : thread - team * items; item < items; item += VALUE_THREADS) {
-        const ItemPlace place = item_place((begin + item) / VALUE_THREADS, (begin + item) % VALUE_THREADS);
-        const float2* weights = share.stats + place.row - share.first_row;
+    for (u32 item = thread - merge.team * items; item < items; item += VALUE_THREADS) {
+        const ItemPlace place = item_place((merge.begin + item) / VALUE_THREADS, (merge.begin + item) % VALUE_THREADS);
+        const float* weights = merge.weights + place.row - merge.first_row;
         float4 total = make_float4(0.f, 0.f, 0.f, 0.f);
-        if (team < teams) {
+        if (merge.team < merge.teams) {
 #pragma unroll 4
-            for (u32 k = team; k < splits; k += teams) {
-                const float4 weight = *reinterpret_cast<const float4*>(weights + k * share.rows);
-                add_weighted(total, share.parts[k * items + item], weight.x, weight.z);
+            for (u32 split = merge.team; split < splits; split += merge.teams) {
+                add_weighted(total, merge.parts[split * items + item],
+                             *reinterpret_cast<const float2*>(weights + split * merge.rows));
             }
         }
-        if (teams > 1) {
+        if (merge.teams > 1) {
             sums[thread] = total;
             bar_sync(VALUE_BOTH, VALUE_THREADS);
-            if (team != 0) break;
+            if (merge.team != 0) break;
 #pragma unroll 4
-            for (u32 other = 1; other < teams; ++other) add_weighted(total, sums[other * items + item], 1.f, 1.f);
+            for (u32 other = 1; other < merge.teams; ++other) add_weighted(total, sums[other * items + item], {1.f, 1.f});
         }
-        const RowTarget* targets = share.targets + place.row - share.first_row;
+        const RowTarget* targets = merge.targets + place.row - merge.first_row;
         if (targets[0].out != nullptr)
             store_pair(args, targets[0].out, place.dim, total.x * targets[0].inverse, total.z * targets[0].inverse);
         if (targets[1].out != nullptr)
@@ -136,7 +156,6 @@ __device__ __forceinline__ bool merge_splits(const DecodeArgs& args, SharedMemor
     }
     // The next merge's copies come to the same place.
     bar_sync(VALUE_BOTH, VALUE_THREADS);
-    return true;
 }
 
 }  // namespace snapmla

@@ -44,6 +44,10 @@ __device__ __forceinline__ float warp_shuffle_xor(float x, u32 mask) {
     return v;
 }
 
+__device__ __forceinline__ const u8* warp_shuffle(const u8* p, u32 lane) {
+    return reinterpret_cast<const u8*>(__shfl_sync(~0u, reinterpret_cast<u64>(p), lane));
+}
+
 // Lane `lane`'s value.
 __device__ __forceinline__ float warp_shuffle(float x, u32 lane) {
     float v;
