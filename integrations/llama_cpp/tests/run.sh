@@ -22,16 +22,18 @@ wait "$api2"
 cxx -O1 -g "$here/tests/mask.cpp" "$here/src/mask.cpp" -o "$work/mask"
 "$work/mask"
 
-engine() { # OUT SOURCES...
-    local out=$1
-    shift
-    cxx -O1 -g -I"$here/tests" -isystem "$work/api2/include" -isystem "$work/api2/ggml/include" \
-        "$@" "$here/tests/session.cpp" -L"$work/prebuilt" \
-        -l:libllama.v0.5.0.so -l:libggml.v0.5.0.so -l:libggml-base.so -Wl,-rpath,"$work/prebuilt" -o "$out"
+# The header for forks: with both interfaces' headers, and driven with one.
+fork() { # HEADERS FLAGS...
+    cxx -I"$here/../../include" -isystem "$work/$1/ggml/include" "$here/tests/cuda_fork.cpp" "${@:2}"
 }
-engine "$work/engine" "$here/tests/engine.cpp" "$here/tests/compare.cpp"
+fork api3 -fsyntax-only
+fork api2 -O1 -g "$work/module/libsnapmla.so.0" -L"$work/prebuilt" -l:libggml-base.so \
+    -Wl,-rpath,"$work/module:$work/prebuilt" -o "$work/cuda_fork"
+"$work/cuda_fork"
+
+"$here/build_host.sh" "$work" "$work/engine" "$here/tests/engine.cpp" "$here/tests/compare.cpp"
 "$work/engine" "$work/prebuilt" "$work/module/libggml-snapmla.so" "$work/tiny.gguf" "$work/tiny--moe.gguf" "$@"
 
 # An engine of another interface refuses the module and goes on without it.
-engine "$work/refusal" "$here/tests/refusal.cpp"
+"$here/build_host.sh" "$work" "$work/refusal" "$here/tests/refusal.cpp"
 "$work/refusal" "$work/prebuilt" "$work/module-api3/libggml-snapmla.so" "$work/tiny.gguf"
