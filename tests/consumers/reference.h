@@ -16,7 +16,7 @@ static float next_number(uint32_t *state) {
   return (float)(*state >> 8) / 8388608.0f - 1.0f;
 }
 
-static void fill(float *to, size_t count, uint32_t *state) {
+static inline void fill(float *to, size_t count, uint32_t *state) {
   size_t i;
   for (i = 0; i < count; i++) {
     to[i] = next_number(state);
@@ -24,14 +24,14 @@ static void fill(float *to, size_t count, uint32_t *state) {
 }
 
 /* E4M3 "fn": no infinity, exponent bias 7. */
-static double from_e4m3(uint8_t byte) {
+static inline double from_e4m3(uint8_t byte) {
   const int exponent = (byte >> 3) & 15;
   const double mantissa = (double)(byte & 7);
   const double size = exponent == 0 ? ldexp(mantissa, -9) : ldexp(8.0 + mantissa, exponent - 10);
   return (byte & 128) != 0 ? -size : size;
 }
 
-static double from_bf16(uint16_t half) {
+static inline double from_bf16(uint16_t half) {
   const uint32_t bits = (uint32_t)half << 16;
   float value;
   memcpy(&value, &bits, sizeof value);
@@ -39,7 +39,7 @@ static double from_bf16(uint16_t half) {
 }
 
 /* A quantised query row as the doubles it stands for. */
-static void dequantise(double *row, const uint8_t *content, const uint16_t *rope, float scale) {
+static inline void dequantise(double *row, const uint8_t *content, const uint16_t *rope, float scale) {
   int i;
   for (i = 0; i < CONTENT; i++) {
     row[i] = from_e4m3(content[i]) * (double)scale;

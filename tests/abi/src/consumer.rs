@@ -10,6 +10,8 @@ pub struct Consumer {
     pub source: &'static str,
     pub standard: &'static str,
     pub include: &'static str,
+    /// Further options of the compiler.
+    pub options: &'static [&'static str],
 }
 
 impl Consumer {
@@ -27,10 +29,13 @@ impl Consumer {
             .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-x", if cpp { "c++" } else { "c" }])
             .arg(root.join(self.source))
             .args(["-x", "none"])
-            .arg(format!("-I{}", root.join(self.include).display()))
-            .arg(format!("-I{}", root.join("tests/consumers").display()))
+            .arg(include(&root.join(self.include)))
+            .args(
+                ["include", "tests/consumers", "integrations/tensorrt_llm"].map(|folder| include(&root.join(folder))),
+            )
+            .args(self.options)
             .arg(&soname)
-            .args(["-lm", "-lpthread", "-o"])
+            .args(["-lm", "-lpthread", "-ldl", "-o"])
             .arg(&program);
         self.succeeds(&mut compile);
         self.succeeds(Command::new(&program).env("LD_LIBRARY_PATH", &folder));
@@ -51,12 +56,17 @@ impl Consumer {
 
     /// An empty folder of its own.
     fn folder(&self) -> PathBuf {
-        let name = [self.source, self.standard, self.include].join("-").replace(['/', '.'], "-");
+        let name = [&[self.source, self.standard, self.include], self.options].concat().join("-");
+        let name = name.replace(['/', '.', ','], "-");
         let folder = Path::new(env!("OUT_DIR")).join(name);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder for the program");
         folder
     }
+}
+
+fn include(folder: &Path) -> String {
+    format!("-I{}", folder.display())
 }
 
 fn compiler(cpp: bool, folder: &Path) -> cc::Tool {

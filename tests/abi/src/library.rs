@@ -10,6 +10,13 @@ pub fn built() -> PathBuf {
     path
 }
 
+/// The link of the run-time name that the build leaves in the profile's folder.
+pub fn soname_link() -> PathBuf {
+    let library = built();
+    let profile = library.parent().and_then(Path::parent).expect("target/PROFILE/deps");
+    profile.join("libsnapmla.so.0")
+}
+
 /// The repository's root.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -1,4 +1,4 @@
-//! Programs in every standard of C and C++ that the header promises.
+//! Programs in every standard of C and C++ that the header promises; examples and integrations, as their users build them.
 
 use abi_check::consumer::Consumer;
 
@@ -7,8 +7,14 @@ const CPP: [&str; 4] = ["c++11", "c++14", "c++17", "c++20"];
 
 fn run(source: &'static str, standards: &[&'static str]) {
     for standard in standards {
-        Consumer { source, standard, include: "include" }.runs();
+        Consumer { source, standard, include: "include", options: &[] }.runs();
     }
+}
+
+/// As `run`, with the compiler's checks of the program, its memory and its leaks.
+fn run_sanitised(source: &'static str, standard: &'static str) {
+    let options = &["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    Consumer { source, standard, include: "include", options }.runs();
 }
 
 #[test]
@@ -29,4 +35,38 @@ fn a_session_in_c() {
 #[test]
 fn a_session_in_cpp() {
     run("tests/consumers/session.cpp", &CPP);
+}
+
+#[test]
+fn a_stranger_to_the_library() {
+    run("tests/consumers/stranger.c", &["c99"]);
+}
+
+#[test]
+fn a_stranger_sanitised() {
+    run_sanitised("tests/consumers/stranger.c", "c11");
+}
+
+#[test]
+fn the_library_loaded_twice() {
+    let options = &["-D_GNU_SOURCE", "-Wl,--as-needed"];
+    Consumer { source: "tests/consumers/reload.c", standard: "c99", include: "include", options }.runs();
+}
+
+#[test]
+fn the_serving_loop() {
+    run("examples/serving_loop.c", &["c11"]);
+    run_sanitised("examples/serving_loop.c", "c17");
+}
+
+#[test]
+fn an_engine_in_cpp() {
+    run("integrations/cpp/main.cpp", &["c++17"]);
+    run_sanitised("integrations/cpp/main.cpp", "c++20");
+}
+
+#[test]
+fn tensorrt_llm_fields() {
+    run("tests/consumers/trtllm.cpp", &["c++17"]);
+    run_sanitised("tests/consumers/trtllm.cpp", "c++20");
 }
