@@ -436,8 +436,9 @@ static void decode(const struct session *s, int layer, const int q_lens[BATCH]) 
           CHECK((uint8_t)row[CONTENT * element + (size_t)d] == 255);
         }
         if (attended > 0) {
-          CHECK(distance(got, wanted, CONTENT) < 0.05);
-          CHECK(fabs((double)lse[place] - wanted_lse) < 1e-4);
+          /* Tensor cores round probabilities to E4M3 and logits to about 14 bits. */
+          CHECK(distance(got, wanted, CONTENT) < (cuda.library != NULL ? 0.07 : 0.05));
+          CHECK(fabs((double)lse[place] - wanted_lse) < (cuda.library != NULL ? 6e-3 * fmax(1.0, fabs(wanted_lse)) : 1e-4));
         } else {
           CHECK(isinf(lse[place]) && lse[place] < 0.0f);
         }
