@@ -9,6 +9,8 @@ const SONAME: &str = "libsnapmla.so.0";
 pub fn set() {
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux") {
         println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
+        // Worker threads may still be returning when a plug-in's host calls dlclose: the code must stay mapped.
+        println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
         link_beside_the_library();
     }
 }

@@ -34,6 +34,12 @@ fn the_soname_is_that_of_abi_0() {
     assert!(output("readelf", &["-d"]).contains("soname: [libsnapmla.so.0]"));
 }
 
+/// Worker threads that are still returning would run code that dlclose has unmapped.
+#[test]
+fn dlclose_keeps_the_code() {
+    assert!(output("readelf", &["-d"]).contains("NODELETE"));
+}
+
 #[test]
 fn only_the_system_is_needed() {
     for line in output("readelf", &["-d"]).lines().filter(|line| line.contains("(NEEDED)")) {
