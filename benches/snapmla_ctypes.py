@@ -85,6 +85,10 @@ DecodeParams = struct(
     *strides("lse", "batch", "token", "head"),
     ("workspace", ptr),
     ("workspace_size", u64),
+    ("slots", ptr),
+    ("slots_stride", i64),
+    ("max_slots", u32),
+    ("reserved_slots", u32),
 )
 
 
