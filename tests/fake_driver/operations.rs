@@ -12,7 +12,7 @@ use crate::launching;
 
 const NO_STREAM: *mut std::os::raw::c_void = ptr::null_mut();
 
-/// A kernel with a warp a row, four a block, and nothing in dynamic shared memory.
+/// A kernel with four warps a block and nothing in dynamic shared memory.
 fn check_shape(launch: &Launch, kernel: &str, grid: [u32; 3]) {
     assert_eq!(launch.kernel(), kernel);
     assert_eq!((launch.grid, launch.block, launch.shared), (grid, [128, 1, 1], 0));
@@ -66,7 +66,7 @@ with_fake_driver! {
         let cuda = cuda();
         cuda.k_append(&launching::request(129), NO_STREAM).unwrap();
         let launch = fake.launch();
-        check_shape(launch, "snapmla_k_append_bf16", [33, 1, 1]);
+        check_shape(launch, "snapmla_k_append_bf16", [17, 1, 1]);
         check_cache(launch, 1);
         addresses(launch, &[(40, 0x100), (56, 0x500), (72, 0x800)]);
         numbers(launch, &[(48, 1152), (64, 1152), (80, 129)]);
@@ -109,7 +109,7 @@ with_fake_driver! {
         };
         cuda().q_quant(&request, NO_STREAM).unwrap();
         let launch = fake.launch();
-        check_shape(launch, "snapmla_q_quant_f16", [15, 1, 1]);
+        check_shape(launch, "snapmla_q_quant_f16", [8, 1, 1]);
         addresses(launch, &[(0, 0x100), (24, 0x500), (48, 0x1000), (56, 0x2000), (64, 0x3000)]);
         numbers(launch, &[(8, 23040), (16, 1152), (32, 128), (40, 384), (72, 60), (80, divisor(20))]);
         assert_eq!((launch.arg32(88), launch.arg32(92)), (20, 1));
@@ -127,7 +127,7 @@ with_fake_driver! {
         };
         cuda().records_copy(&request, NO_STREAM).unwrap();
         let launch = fake.launch();
-        check_shape(launch, "snapmla_records_copy", [3, 2, 1]);
+        check_shape(launch, "snapmla_records_copy", [1, 2, 1]);
         check_cache(launch, 1);
         addresses(launch, &[(48, 0x100), (56, 0x200)]);
         numbers(launch, &[(40, LAYER_STRIDE as u64), (64, 9)]);

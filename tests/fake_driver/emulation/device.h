@@ -39,6 +39,12 @@ inline float __fdiv_rn(float a, float b) { return canonical(a / b); }
 inline float __frcp_rn(float a) { return canonical(1.0f / a); }
 inline float __fmaf_rn(float a, float b, float c) { return canonical(std::fma(a, b, c)); }
 inline uint64_t __umul64hi(uint64_t a, uint64_t b) { return uint64_t((unsigned __int128)a * b >> 64); }
+inline uint32_t __byte_perm(uint32_t x, uint32_t y, uint32_t selector) {
+    const uint64_t bytes = uint64_t(y) << 32 | x;
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++) v |= uint32_t(bytes >> (selector >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+    return v;
+}
 inline int __popc(uint32_t x) { return __builtin_popcount(x); }
 inline int max(int a, int b) { return a > b ? a : b; }
 inline uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }

@@ -25,6 +25,8 @@ inline u32 load_u32(const void* p) { return load_aligned<u32>(p); }
 inline u16 load_u16_cached(const void* p) { return load_aligned<u16>(p); }
 inline u32 load_u32_cached(const void* p) { return load_aligned<u32>(p); }
 inline i64 load_i64(const i64* p) { return load_aligned<i64>(p); }
+inline i64 load_i64_relaxed(const i64* p) { return load_aligned<i64>(p); }
+inline void prefetch_l2(const void*) {}
 inline i32 load_i32(const i32* p) { return load_aligned<i32>(p); }
 inline float load_f32(const float* p) { return load_aligned<float>(p); }
 inline void store_u32x4(void* p, U32x4 v) { store_aligned(p, v); }
