@@ -273,7 +273,8 @@ typedef struct snapmla_decode_limits {
  * One attention call. Set it with `SNAPMLA_DECODE_PARAMS_INIT` first. Strides are bytes; 0 means packed.
  *
  * Query token i of sequence b is at `b * batch_stride + i * token_stride` of each tensor when `cu_q_lens` is NULL,
- * and at `(cu_q_lens[b] + i) * token_stride` when it is not (batch strides are then unused).
+ * and at `(cu_q_lens[b] + i) * token_stride` when it is not: batch strides are then unused, and token strides are checked
+ * for `batch * q_len` tokens, because the host does not look into `cu_q_lens`.
  */
 typedef struct snapmla_decode_params {
   /** `sizeof(struct snapmla_decode_params)`. */
@@ -284,7 +285,7 @@ typedef struct snapmla_decode_params {
   int32_t layer;
   /** Sequences; 0 is legal and does nothing. */
   uint32_t batch;
-  /** Query tokens a sequence; with `cu_q_lens`, the most that any sequence has. */
+  /** Query tokens a sequence, at least 1; with `cu_q_lens`, at least as many as any sequence has. */
   uint32_t q_len;
   /** Heads, 1 to 128. */
   uint32_t num_heads;
@@ -319,9 +320,12 @@ typedef struct snapmla_decode_params {
   int64_t q_scale_token_stride;
   /** Bytes between heads. */
   int64_t q_scale_head_stride;
-  /** Prefix sums of the query lengths, [batch + 1], for ragged batches; NULL when every sequence has `q_len`. */
+  /**
+   * Prefix sums of the query lengths, [batch + 1], for ragged batches; NULL when every sequence has `q_len`. The
+   * first may be more than 0, as in the middle of a longer array: it counts rows of the tensors that are passed over.
+   */
   const int32_t *cu_q_lens;
-  /** Cached tokens of each sequence, [batch], the new ones included. 0 is legal. */
+  /** Cached tokens of each sequence, [batch], the new ones included. 0 is legal, and less counts as 0. */
   const int32_t *seq_lens;
   /** Page ids, [batch][max_pages]. Entries past a sequence's end are never looked at. NULL when `slots` is given. */
   const int32_t *block_table;
@@ -539,8 +543,8 @@ const char *snapmla_status_string(snapmla_status status);
 /**
  * What was wrong with the calling thread's last failing call: the parameter's name, its value and the value
  * wanted. Never NULL; "" when no call of this thread has failed. A call that succeeds leaves the message as it
- * was, so look at the status first. The string is the library's, valid until this thread's next failing call or
- * its end. Never fails.
+ * was, so look at the status first. The string is the library's: one place for each thread, valid until the thread's
+ * end, which the thread's next failing call writes over. Never fails.
  */
 const char *snapmla_last_error_message(void);
 
@@ -568,6 +572,10 @@ snapmla_status snapmla_backend_available(snapmla_backend backend,
  * module; the device's primary context is retained, and the calling thread's current context is left as it was.
  * With `SNAPMLA_BACKEND_AUTO` a CUDA backend that cannot be opened is no failure, the CPU takes its place;
  * `snapmla_context_describe` says which it was. Call it before any stream capture begins. Any thread.
+ *
+ * A context is for the process that opened it. In a child made by fork(), where its threads are not, it may be destroyed
+ * but not used: the CPU backend answers `SNAPMLA_STATUS_INVALID_HANDLE`, and CUDA serves no child at all. A child may
+ * open CPU contexts of its own.
  */
 snapmla_status snapmla_context_create(const struct snapmla_context_params *params,
                                       struct snapmla_context **out);

@@ -144,6 +144,7 @@ impl Backend {
                         "stream {stream:p} is not NULL, as it must be on the CPU backend"
                     )));
                 }
+                backend.check_process()?;
                 cpu(backend)
             }
             Self::Cuda(backend) => cuda(backend),

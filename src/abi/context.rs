@@ -61,6 +61,10 @@ pub extern "C" fn snapmla_backend_available(backend: snapmla_backend, device_ord
 /// module; the device's primary context is retained, and the calling thread's current context is left as it was.
 /// With `SNAPMLA_BACKEND_AUTO` a CUDA backend that cannot be opened is no failure, the CPU takes its place;
 /// `snapmla_context_describe` says which it was. Call it before any stream capture begins. Any thread.
+///
+/// A context is for the process that opened it. In a child made by fork(), where its threads are not, it may be destroyed
+/// but not used: the CPU backend answers `SNAPMLA_STATUS_INVALID_HANDLE`, and CUDA serves no child at all. A child may
+/// open CPU contexts of its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn snapmla_context_create(
     params: *const snapmla_context_params,

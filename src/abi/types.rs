@@ -233,7 +233,8 @@ pub struct snapmla_decode_limits {
 /// One attention call. Set it with `SNAPMLA_DECODE_PARAMS_INIT` first. Strides are bytes; 0 means packed.
 ///
 /// Query token i of sequence b is at `b * batch_stride + i * token_stride` of each tensor when `cu_q_lens` is NULL,
-/// and at `(cu_q_lens[b] + i) * token_stride` when it is not (batch strides are then unused).
+/// and at `(cu_q_lens[b] + i) * token_stride` when it is not: batch strides are then unused, and token strides are checked
+/// for `batch * q_len` tokens, because the host does not look into `cu_q_lens`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct snapmla_decode_params {
@@ -245,7 +246,7 @@ pub struct snapmla_decode_params {
     pub layer: i32,
     /// Sequences; 0 is legal and does nothing.
     pub batch: u32,
-    /// Query tokens a sequence; with `cu_q_lens`, the most that any sequence has.
+    /// Query tokens a sequence, at least 1; with `cu_q_lens`, at least as many as any sequence has.
     pub q_len: u32,
     /// Heads, 1 to 128.
     pub num_heads: u32,
@@ -278,9 +279,10 @@ pub struct snapmla_decode_params {
     pub q_scale_token_stride: i64,
     /// Bytes between heads.
     pub q_scale_head_stride: i64,
-    /// Prefix sums of the query lengths, [batch + 1], for ragged batches; NULL when every sequence has `q_len`.
+    /// Prefix sums of the query lengths, [batch + 1], for ragged batches; NULL when every sequence has `q_len`. The
+    /// first may be more than 0, as in the middle of a longer array: it counts rows of the tensors that are passed over.
     pub cu_q_lens: *const i32,
-    /// Cached tokens of each sequence, [batch], the new ones included. 0 is legal.
+    /// Cached tokens of each sequence, [batch], the new ones included. 0 is legal, and less counts as 0.
     pub seq_lens: *const i32,
     /// Page ids, [batch][max_pages]. Entries past a sequence's end are never looked at. NULL when `slots` is given.
     pub block_table: *const i32,

@@ -40,8 +40,8 @@ pub extern "C" fn snapmla_status_string(status: snapmla_status) -> *const c_char
 
 /// What was wrong with the calling thread's last failing call: the parameter's name, its value and the value
 /// wanted. Never NULL; "" when no call of this thread has failed. A call that succeeds leaves the message as it
-/// was, so look at the status first. The string is the library's, valid until this thread's next failing call or
-/// its end. Never fails.
+/// was, so look at the status first. The string is the library's: one place for each thread, valid until the thread's
+/// end, which the thread's next failing call writes over. Never fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn snapmla_last_error_message() -> *const c_char {
     error::last_message()

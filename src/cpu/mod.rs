@@ -45,6 +45,11 @@ impl Cpu {
         self.isa.name()
     }
 
+    /// OK in the process that opened the backend.
+    pub fn check_process(&self) -> Result<()> {
+        self.workers.check_process()
+    }
+
     /// Zero-fills every page (and no byte between pages).
     pub fn clear_pages(&self, cache: &CacheView) -> Result<()> {
         clear_pages::clear_pages(&self.workers, cache);

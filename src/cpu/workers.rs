@@ -6,13 +6,15 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::float_env::FloatEnv;
-use crate::abi::types::SNAPMLA_STATUS_OUT_OF_MEMORY;
+use crate::abi::types::{SNAPMLA_STATUS_INVALID_HANDLE, SNAPMLA_STATUS_OUT_OF_MEMORY};
 use crate::error::{Error, Result};
 
 pub struct Workers {
     /// None with one thread: the caller's does the work.
     pool: Option<ThreadPool>,
     threads: usize,
+    /// The process that the threads are in.
+    process: u32,
 }
 
 impl Workers {
@@ -22,8 +24,9 @@ impl Workers {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n as usize,
         };
+        let process = std::process::id();
         if threads == 1 {
-            return Ok(Self { pool: None, threads });
+            return Ok(Self { pool: None, threads, process });
         }
         let pool = ThreadPoolBuilder::new()
             .num_threads(threads)
@@ -31,11 +34,22 @@ impl Workers {
             .start_handler(|_| FloatEnv::enter_for_good())
             .build()
             .map_err(|e| Error::new(SNAPMLA_STATUS_OUT_OF_MEMORY, format!("cannot start {threads} threads: {e}")))?;
-        Ok(Self { threads: pool.current_num_threads(), pool: Some(pool) })
+        Ok(Self { threads: pool.current_num_threads(), pool: Some(pool), process })
     }
 
     pub fn threads(&self) -> usize {
         self.threads
+    }
+
+    /// In a forked child the threads are missing, and waiting for them would never end. One thread is told the same, so
+    /// that what works does not hang on the number of cores.
+    pub fn check_process(&self) -> Result<()> {
+        let here = std::process::id();
+        if here != self.process {
+            let text = format!("context is of process {}, and this is process {here}: create one here", self.process);
+            return Err(Error::new(SNAPMLA_STATUS_INVALID_HANDLE, text));
+        }
+        Ok(())
     }
 
     /// Calls `work` with ranges that together cover `0..n`, each at most `grain` long. Anything that fits in one

@@ -76,10 +76,14 @@ pub fn tokens(a: (&str, u32), b: (&str, u32)) -> Result<i64> {
     Ok(product as i64)
 }
 
-/// An array that is needed when there is anything to count, and then must be aligned.
+/// An array that is needed when there is anything to count, and then must be aligned. It has `count` times `align` bytes
+/// or more.
 pub fn array<T>(name: &str, ptr: *const T, align: i64, (counter, count): (&str, i64)) -> Result<()> {
     if count > 0 && ptr.is_null() {
         return Err(Error::invalid(format!("{name} is NULL, but {counter} is {count}")));
+    }
+    if count > i64::MAX / align {
+        return Err(Error::invalid(format!("{counter} {count} * {align} bytes of {name} overflows 64 bits")));
     }
     optional(name, ptr, align)
 }

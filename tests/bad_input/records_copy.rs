@@ -30,6 +30,10 @@ fn refuses_and_accepts() {
             (|p| p.layer = 2, "layer 2 is not in 0..2"),
             (|p| p.reserved = 5, "reserved is 5, must be 0"),
             (|p| p.num_records = -7, "num_records -7 is less than 0"),
+            (
+                |p| p.num_records = i64::MAX / 8 + 1,
+                "num_records 1152921504606846976 * 8 bytes of src_slots overflows",
+            ),
             (|p| p.src_slots = null(), "src_slots is NULL, but num_records is 2"),
             (|p| p.dst_slots = null(), "dst_slots is NULL, but num_records is 2"),
             (|p| p.src_slots = p.src_slots.wrapping_byte_add(2), "src_slots 0x…is not a multiple of 8"),

@@ -191,10 +191,11 @@ static void decode_steps(snapmla_context *context, snapmla_cache *cache, struct 
 
 static void several_queries(snapmla_context *context, snapmla_cache *cache, struct queries *queries) {
   static float out[BATCH * 4 * HEADS * CONTENT];
-  static const int32_t cu_q_lens[BATCH + 1] = {0, 1, 4};
+  /* The second, as in a longer array: two rows of the tensors belong to somebody else. */
+  static const int32_t cu_q_lens[2][BATCH + 1] = {{0, 1, 4}, {2, 5, 6}};
   float lse[BATCH * 4 * HEADS];
   struct snapmla_decode_params params;
-  int sequence;
+  int sequence, i;
   make_queries(context, queries, BATCH * 4);
   params = decode_params(context, queries, 4);
   params.out = out;
@@ -204,10 +205,15 @@ static void several_queries(snapmla_context *context, snapmla_cache *cache, stru
     check_rows(queries, out, lse, sequence, sequence * 4, 4);
   }
   params.q_len = 3;
-  params.cu_q_lens = cu_q_lens;
-  expect(snapmla_decode(context, cache, &params, NULL));
-  for (sequence = 0; sequence < BATCH; sequence++) {
-    check_rows(queries, out, lse, sequence, cu_q_lens[sequence], cu_q_lens[sequence + 1] - cu_q_lens[sequence]);
+  for (i = 0; i < 2; i++) {
+    const int32_t *ends = cu_q_lens[i];
+    params.cu_q_lens = ends;
+    out[0] = 7.0f;
+    expect(snapmla_decode(context, cache, &params, NULL));
+    CHECK(i == 0 || out[0] == 7.0f);
+    for (sequence = 0; sequence < BATCH; sequence++) {
+      check_rows(queries, out, lse, sequence, ends[sequence], ends[sequence + 1] - ends[sequence]);
+    }
   }
 }
 

@@ -48,6 +48,12 @@ fn a_stranger_sanitised() {
 }
 
 #[test]
+fn a_process_around_the_library() {
+    let options = &["-D_POSIX_C_SOURCE=200809L"];
+    Consumer { source: "tests/consumers/process.c", standard: "c11", include: "include", options }.runs();
+}
+
+#[test]
 fn the_library_loaded_twice() {
     let options = &["-D_GNU_SOURCE", "-Wl,--as-needed"];
     Consumer { source: "tests/consumers/reload.c", standard: "c99", include: "include", options }.runs();
