@@ -114,7 +114,10 @@ typedef struct snapmla_context_info {
   int32_t device_ordinal;
   /** Worker threads on the CPU backend, streaming multiprocessors on CUDA. */
   uint32_t parallelism;
-  /** NUL-terminated: the device's name, or the instruction set in use on the CPU ("avx512", "avx2", "portable"). */
+  /**
+   * NUL-terminated: the device's name, or the instruction set in use on the CPU ("avx512_bf16", "avx512", "avx2",
+   * "portable").
+   */
   char name[128];
 } snapmla_context_info;
 
@@ -576,6 +579,10 @@ snapmla_status snapmla_backend_available(snapmla_backend backend,
  * A context is for the process that opened it. In a child made by fork(), where its threads are not, it may be destroyed
  * but not used: the CPU backend answers `SNAPMLA_STATUS_INVALID_HANDLE`, and CUDA serves no child at all. A child may
  * open CPU contexts of its own.
+ *
+ * The CPU backend takes the best instruction set that the machine has, up to the one that the environment variable
+ * `SNAPMLA_MAX_CPU_ISA` names: `portable`, `avx2`, `avx512` or `avx512_bf16`. Decode gives the same bits on machines
+ * that use the same one.
  */
 snapmla_status snapmla_context_create(const struct snapmla_context_params *params,
                                       struct snapmla_context **out);

@@ -65,6 +65,10 @@ pub extern "C" fn snapmla_backend_available(backend: snapmla_backend, device_ord
 /// A context is for the process that opened it. In a child made by fork(), where its threads are not, it may be destroyed
 /// but not used: the CPU backend answers `SNAPMLA_STATUS_INVALID_HANDLE`, and CUDA serves no child at all. A child may
 /// open CPU contexts of its own.
+///
+/// The CPU backend takes the best instruction set that the machine has, up to the one that the environment variable
+/// `SNAPMLA_MAX_CPU_ISA` names: `portable`, `avx2`, `avx512` or `avx512_bf16`. Decode gives the same bits on machines
+/// that use the same one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn snapmla_context_create(
     params: *const snapmla_context_params,

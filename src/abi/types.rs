@@ -98,7 +98,8 @@ pub struct snapmla_context_info {
     pub device_ordinal: i32,
     /// Worker threads on the CPU backend, streaming multiprocessors on CUDA.
     pub parallelism: u32,
-    /// NUL-terminated: the device's name, or the instruction set in use on the CPU ("avx512", "avx2", "portable").
+    /// NUL-terminated: the device's name, or the instruction set in use on the CPU ("avx512_bf16", "avx512", "avx2",
+    /// "portable").
     pub name: [::std::os::raw::c_char; 128],
 }
 

@@ -33,14 +33,14 @@ pub struct Cpu {
 impl Cpu {
     /// `threads` 0 means one for each core the process may use.
     pub fn new(threads: u32) -> Result<Self> {
-        Ok(Self { workers: Workers::new(threads)?, isa: Isa::detect() })
+        Ok(Self { workers: Workers::new(threads)?, isa: Isa::of_environment()? })
     }
 
     pub fn threads(&self) -> usize {
         self.workers.threads()
     }
 
-    /// The instruction set in use: "avx512", "avx2" or "portable".
+    /// The instruction set in use: "avx512_bf16", "avx512", "avx2" or "portable".
     pub fn instruction_set(&self) -> &'static str {
         self.isa.name()
     }

@@ -1,6 +1,7 @@
 //! One item: its queries, then tile by tile scores, softmax and values, then the result.
 
 use super::Call;
+use super::numbers::put_row;
 use super::plan::{Item, SPLIT_TOKENS};
 use super::scores::Scores;
 use super::scratch::{Scratch, Work};
@@ -10,7 +11,7 @@ use super::state::{RowOutput, RowSum, State};
 use super::tile::LoadTile;
 use super::values::Values;
 use crate::cpu::isa::Kernel;
-use crate::cpu::row::{FloatRow, QuantisedRow, decode_row, narrow, quantise};
+use crate::cpu::row::{FloatRow, QuantisedRow, narrow, quantise};
 use crate::cpu::simd::Simd;
 use crate::layout::{CONTENT_DIM, ROPE_DIM, TILE_TOKENS};
 use crate::request::{DecodeRequest, Queries};
@@ -117,7 +118,7 @@ impl Kernel for LoadQueries<'_> {
                     }
                 }
             }
-            decode_row(simd, &quantised, &mut work.queries[i]);
+            put_row(simd, &quantised, &mut work.queries[i]);
             work.rows[i].attended = sequence.attended(request, row);
             work.rows[i].logit_factor = request.softmax_scale * quantised.scale;
         }

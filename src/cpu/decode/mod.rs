@@ -1,6 +1,6 @@
 //! Decode: attention of each row over its sequence, in tiles of 64 tokens and splits of 512.
 //!
-//! A tile is decoded to floats once and serves every row of its item ([`item`]). What a row comes to does not depend
+//! A tile is decoded to floats (or BF16) once and serves every row of its item ([`item`]). What a row comes to does not depend
 //! on the threads, nor on what else is in the batch: splits lie at fixed tokens, a row's sums run in token order, and
 //! the splits' partial results are merged in order ([`merge`]).
 
@@ -8,6 +8,7 @@ mod blocks;
 mod item;
 mod keys;
 mod merge;
+mod numbers;
 mod plan;
 mod scores;
 mod scratch;

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use super::blocks::even_blocks;
+use super::numbers::{multiply, row_vectors};
 use super::scratch::{TileRow, Work};
 use crate::cpu::isa::Kernel;
-use crate::cpu::row::{FloatRow, ROW_DIM};
+use crate::cpu::row::FloatRow;
 use crate::cpu::simd::Simd;
 
 /// The tile is taken this many tokens at a time.
@@ -63,17 +64,18 @@ fn block<S: Simd, const ROWS: usize, const TOKENS: usize>(
     assert!(queries.len() >= ROWS && weights.len() >= ROWS);
     for (step, keys) in tile.chunks_exact(TOKENS).enumerate() {
         let mut sums = [[simd.splat(0.0); TOKENS]; ROWS];
-        for dim in (0..ROW_DIM).step_by(S::LANES) {
+        for vector in 0..row_vectors::<S>() {
+            let at = vector * S::LANES;
             let mut k = [simd.splat(0.0); TOKENS];
             for t in 0..TOKENS {
-                // SAFETY: every row has ROW_DIM numbers, a multiple of LANES.
-                k[t] = unsafe { simd.load(keys[t].0.as_ptr().add(dim)) };
+                // SAFETY: every row has that many vectors.
+                k[t] = unsafe { simd.load(keys[t].0.as_ptr().add(at)) };
             }
             for r in 0..ROWS {
                 // SAFETY: as above.
-                let q = unsafe { simd.load(queries[r].0.as_ptr().add(dim)) };
+                let q = unsafe { simd.load(queries[r].0.as_ptr().add(at)) };
                 for t in 0..TOKENS {
-                    sums[r][t] = simd.mul_add(q, k[t], sums[r][t]);
+                    sums[r][t] = multiply(simd, q, k[t], sums[r][t]);
                 }
             }
         }

@@ -16,6 +16,15 @@ impl TileRow {
     pub const ZERO: Self = Self([0.0; TILE_TOKENS]);
 }
 
+/// Room for four vectors, of 16 lanes at most, of every pair of tokens of a tile.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub struct Pairs(pub [f32; TILE_TOKENS / 2 * 4 * 16]);
+
+impl Pairs {
+    pub const ZERO: Self = Self([0.0; TILE_TOKENS / 2 * 4 * 16]);
+}
+
 /// A row of the item.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
@@ -44,8 +53,10 @@ pub struct Work {
     pub tile_scales: TileRow,
     pub queries: Box<[FloatRow]>,
     pub rows: Box<[Row]>,
-    /// Products of query and key, then quantised probabilities.
+    /// Products of query and key, then quantised probabilities (in pairs of BF16: the first half of a row).
     pub weights: Box<[TileRow]>,
+    /// Some dims of a tile's values, in pairs of tokens.
+    pub pairs: Pairs,
 }
 
 impl Scratch {
@@ -57,6 +68,7 @@ impl Scratch {
             queries: vec![FloatRow::ZERO; CHUNK_ROWS].into(),
             rows: vec![row; CHUNK_ROWS].into(),
             weights: vec![TileRow::ZERO; CHUNK_ROWS].into(),
+            pairs: Pairs::ZERO,
         };
         Self { work, outputs: vec![RowOutput::ZERO; CHUNK_ROWS].into(), sums: vec![RowSum::EMPTY; CHUNK_ROWS].into() }
     }

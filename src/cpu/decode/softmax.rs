@@ -77,7 +77,14 @@ fn update<S: Simd>(simd: S, tokens: usize, scales: &TileRow, weights: &mut TileR
     row.weight_scale = if weight_scale == 0.0 { 1.0 } else { weight_scale };
     let divisor = simd.splat(row.weight_scale);
     for at in columns() {
-        // SAFETY: as above.
-        unsafe { simd.store(weight.add(at), simd.round_e4m3(simd.div(simd.load(weight.add(at)), divisor))) }
+        // SAFETY: as above; of pairs, two stand in the place of one float, which has been read.
+        unsafe {
+            let rounded = simd.round_e4m3(simd.div(simd.load(weight.add(at)), divisor));
+            if S::PAIRS {
+                simd.store_u16(weight.cast::<u16>().add(at), simd.shr::<16>(rounded));
+            } else {
+                simd.store(weight.add(at), rounded);
+            }
+        }
     }
 }

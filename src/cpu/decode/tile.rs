@@ -1,13 +1,14 @@
-//! Decodes a tile's records to floats, once for all rows.
+//! Decodes a tile's records, once for all rows.
 
 use super::Call;
+use super::numbers::{put_content, put_rope};
 use super::scratch::Work;
 use super::sequence::Sequence;
 use crate::cpu::isa::Kernel;
 use crate::cpu::page::Record;
 use crate::cpu::row::{FloatRow, QuantisedRow};
 use crate::cpu::simd::Simd;
-use crate::layout::{CHUNK_BYTES, CONTENT_BLOCKS, CONTENT_DIM, ROW_BYTES, swizzle};
+use crate::layout::{CHUNK_BYTES, CONTENT_BLOCKS, ROW_BYTES, swizzle};
 use crate::num::e4m3;
 
 /// Chunks in a row of 128 bytes.
@@ -48,32 +49,31 @@ impl Kernel for LoadTile<'_> {
 /// The record lies in live memory that nobody writes meanwhile.
 #[inline(always)]
 unsafe fn load_record<S: Simd>(simd: S, record: &Record, to: &mut FloatRow) -> bool {
-    let (content, rope) = to.0.split_at_mut(CONTENT_DIM);
     let mut nan = false;
     for block in 0..CONTENT_BLOCKS {
         let from = record.content_block(block);
-        let to = content[block * ROW_BYTES..][..ROW_BYTES].as_mut_ptr();
         for position in (0..CHUNKS).step_by(2) {
-            // The swizzle is its own inverse: it also says which chunk stands at a position.
-            let low = swizzle(record.row(), position) * CHUNK_BYTES;
-            let high = swizzle(record.row(), position + 1) * CHUNK_BYTES;
-            // SAFETY: positions are in a row of 128 bytes, and chunks in a block of 128 numbers.
-            nan |= unsafe { simd.decode_e4m3(from.add(position * CHUNK_BYTES), to.add(low), to.add(high)) };
+            // The swizzle is its own inverse: it also says which chunk stands at a position. Chunks 2i and 2i + 1 stand
+            // side by side, in this order or the other.
+            let chunk = swizzle(record.row(), position);
+            let (group, swapped) = ((block * CHUNKS + chunk) / 2, chunk % 2 == 1);
+            // SAFETY: positions are in a row of 128 bytes, and groups two of the 32 chunks.
+            nan |= unsafe { put_content(simd, from.add(position * CHUNK_BYTES), swapped, to, group) };
         }
     }
-    if nan {
+    if nan && !S::PAIRS {
         // The vector code leaves NaN codes as any number.
         let mut row = QuantisedRow::ZERO;
         // SAFETY: as the caller vouches.
         unsafe { record.read(&mut row) };
-        for (to, &code) in content.iter_mut().zip(&row.content) {
+        for (to, &code) in to.0.iter_mut().zip(&row.content) {
             *to = e4m3::decode(code);
         }
     }
     for position in 0..CHUNKS {
         let chunk = swizzle(record.row(), position);
-        // SAFETY: positions are in a row of 128 bytes, and chunks of 8 in 64 numbers.
-        unsafe { simd.widen_bf16(record.rope().add(position * CHUNK_BYTES), rope.as_mut_ptr().add(chunk * 8)) };
+        // SAFETY: positions are in a row of 128 bytes, and chunks one of 8.
+        unsafe { put_rope(simd, record.rope().add(position * CHUNK_BYTES), to, chunk) };
     }
     nan
 }

@@ -51,6 +51,7 @@ impl Simd for Avx2 {
     type F = __m256;
     const LANES: usize = 8;
     const BLOCK_ROWS: usize = 6;
+    const PAIRS: bool = false;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m256 {

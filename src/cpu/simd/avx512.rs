@@ -1,14 +1,22 @@
-//! AVX-512 (F, BW, DQ, VL), as every server core since 2017 has it.
+//! AVX-512 (F, BW, DQ, VL), as every server core since 2017 has it, and its BF16 products, as many since 2021 have them.
 
 use std::arch::x86_64::*;
 
 use super::Simd;
 
-/// A machine that has the instructions, and with them AVX2, FMA and F16C.
+/// A machine that has the instructions, and with them AVX2, FMA and F16C. `PRODUCTS` says what decode multiplies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Avx512(());
+pub struct Avx512<const PRODUCTS: u8>(());
 
-impl Avx512 {
+/// Floats.
+pub const FLOATS: u8 = 0;
+/// Pairs of BF16 numbers, by the instruction for that.
+pub const BF16: u8 = 1;
+/// Pairs of BF16 numbers, as floats: for tests.
+#[cfg(test)]
+pub const BF16_AS_FLOATS: u8 = 2;
+
+impl<const PRODUCTS: u8> Avx512<PRODUCTS> {
     pub fn detect() -> Option<Self> {
         let found = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -16,7 +24,8 @@ impl Avx512 {
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
-            && is_x86_feature_detected!("f16c");
+            && is_x86_feature_detected!("f16c")
+            && (PRODUCTS != BF16 || is_x86_feature_detected!("avx512bf16"));
         found.then_some(Self(()))
     }
 }
@@ -39,10 +48,11 @@ fn floats(v: __m512i) -> __m512 {
     have!(_mm512_castsi512_ps(v))
 }
 
-impl Simd for Avx512 {
+impl<const PRODUCTS: u8> Simd for Avx512<PRODUCTS> {
     type F = __m512;
     const LANES: usize = 16;
     const BLOCK_ROWS: usize = 12;
+    const PAIRS: bool = PRODUCTS != FLOATS;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
@@ -215,5 +225,52 @@ impl Simd for Avx512 {
             let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
             _mm256_storeu_ps(to, _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide)));
         }
+    }
+
+    // The order of 32 numbers: fours 0, 4, 1, 5, 2, 6, 3, 7, so that the pairs of two rows, which the instructions form
+    // from the lower and the upper halves of quarters, come out in the codes' order.
+    #[inline(always)]
+    unsafe fn decode_e4m3_bf16(self, codes: *const u8, swapped: bool, to: *mut u16) -> bool {
+        // SAFETY: the caller vouches for 32 codes and numbers.
+        unsafe {
+            let fours = if swapped {
+                _mm256_setr_epi32(4, 0, 5, 1, 6, 2, 7, 3)
+            } else {
+                _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)
+            };
+            let codes = _mm512_cvtepi8_epi16(_mm256_permutevar8x32_epi32(_mm256_loadu_si256(codes.cast()), fours));
+            let magnitude = _mm512_and_si512(codes, _mm512_set1_epi16(0x7F));
+            let normal = _mm512_add_epi16(_mm512_slli_epi16::<4>(magnitude), _mm512_set1_epi16(120 << 7));
+            let tiny = _mm512_cmplt_epu16_mask(magnitude, _mm512_set1_epi16(8));
+            // Below the smallest normal code: 0 to 7 times 2^-9.
+            let table =
+                _mm512_castsi128_si512(_mm_setr_epi16(0, 0x3B00, 0x3B80, 0x3BC0, 0x3C00, 0x3C20, 0x3C40, 0x3C60));
+            let values = _mm512_mask_permutexvar_epi16(normal, tiny, magnitude, table);
+            let nan = _mm512_cmpeq_epi16_mask(magnitude, _mm512_set1_epi16(0x7F));
+            let values = _mm512_mask_mov_epi16(values, nan, _mm512_set1_epi16(0x7FC0));
+            let sign = _mm512_and_si512(codes, _mm512_set1_epi16(i16::MIN));
+            _mm512_storeu_si512(to.cast(), _mm512_or_si512(values, sign));
+            nan != 0
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn interleave(self, even: *const u16, odd: *const u16) -> [__m512; 2] {
+        // SAFETY: the caller vouches for 32 numbers at either.
+        let (even, odd) = unsafe { (_mm512_loadu_si512(even.cast()), _mm512_loadu_si512(odd.cast())) };
+        let halves = have!((_mm512_unpacklo_epi16(even, odd), _mm512_unpackhi_epi16(even, odd)));
+        [floats(halves.0), floats(halves.1)]
+    }
+
+    #[inline(always)]
+    fn dot_bf16(self, a: __m512, b: __m512, sum: __m512) -> __m512 {
+        if PRODUCTS == BF16 {
+            // SAFETY: the types have the same size, and any bits are values of both.
+            let pairs = |v: __m512| unsafe { std::mem::transmute::<__m512, __m512bh>(v) };
+            return have!(_mm512_dpbf16_ps(sum, pairs(a), pairs(b)));
+        }
+        let high = self.splat_bits(0xFFFF_0000);
+        let sum = self.mul_add(self.and(a, high), self.and(b, high), sum);
+        self.mul_add(self.shl::<16>(a), self.shl::<16>(b), sum)
     }
 }

@@ -12,8 +12,10 @@ mod portable;
 
 #[cfg(target_arch = "x86_64")]
 pub use avx2::Avx2;
+#[cfg(all(test, target_arch = "x86_64"))]
+pub use avx512::BF16_AS_FLOATS;
 #[cfg(target_arch = "x86_64")]
-pub use avx512::Avx512;
+pub use avx512::{Avx512, BF16, FLOATS};
 pub use portable::Portable;
 
 use crate::num::{bf16, e4m3, f16};
@@ -26,6 +28,8 @@ pub trait Simd: Copy + Send + Sync {
     const LANES: usize;
     /// Rows in a register block of decode's two products, which is two vectors wide: at most 12.
     const BLOCK_ROWS: usize;
+    /// Decode multiplies pairs of BF16 numbers, two in a lane, instead of floats: [`Simd::dot_bf16`].
+    const PAIRS: bool;
 
     fn splat(self, x: f32) -> Self::F;
     /// # Safety
@@ -96,6 +100,48 @@ pub trait Simd: Copy + Send + Sync {
     /// # Safety
     /// `from` is valid for reads of 16 bytes, `to` for writes of 8 floats.
     unsafe fn widen_bf16(self, from: *const u8, to: *mut f32);
+
+    /// The values of 32 E4M3 codes in BF16, which has them all, in an order of the implementation's own: that from
+    /// which [`Simd::interleave`] gets back to the codes'. With `swapped` the second 16 codes are taken first. True
+    /// when there was a NaN.
+    ///
+    /// # Safety
+    /// `codes` is valid for reads of 32 bytes, `to` for writes of 32 numbers.
+    #[inline(always)]
+    unsafe fn decode_e4m3_bf16(self, codes: *const u8, swapped: bool, to: *mut u16) -> bool {
+        let mut nan = false;
+        for i in 0..32 {
+            // SAFETY: the caller vouches for 32 codes and numbers.
+            unsafe {
+                let code = *codes.add(if swapped { i ^ 16 } else { i });
+                nan |= code & 0x7F == e4m3::NAN;
+                to.add(i).write((e4m3::decode(code).to_bits() >> 16) as u16);
+            }
+        }
+        nan
+    }
+
+    /// `2 * LANES` BF16 numbers of two rows, as [`Simd::decode_e4m3_bf16`] leaves them, in pairs: one of `even` in the
+    /// low half of a lane, one of `odd` in the high half, in the codes' order.
+    ///
+    /// # Safety
+    /// Both are valid for reads of `2 * LANES` numbers and begin a multiple of that many into 32 decoded ones.
+    #[inline(always)]
+    unsafe fn interleave(self, even: *const u16, odd: *const u16) -> [Self::F; 2] {
+        // SAFETY: the caller vouches for `2 * LANES` numbers at either.
+        unsafe {
+            let pairs = |at: usize| self.or(self.load_u16(even.add(at)), self.shl::<16>(self.load_u16(odd.add(at))));
+            [pairs(0), pairs(Self::LANES)]
+        }
+    }
+
+    /// `sum` and the products of BF16 numbers that share a half of a lane in `a` and `b`. Denormals may count as 0.
+    #[inline(always)]
+    fn dot_bf16(self, a: Self::F, b: Self::F, sum: Self::F) -> Self::F {
+        let high = self.splat_bits(0xFFFF_0000);
+        let sum = self.mul_add(self.and(a, high), self.and(b, high), sum);
+        self.mul_add(self.shl::<16>(a), self.shl::<16>(b), sum)
+    }
 
     #[inline(always)]
     fn splat_bits(self, bits: u32) -> Self::F {

@@ -5,8 +5,9 @@ use crate::num::{e4m3, f16};
 
 const LANES: usize = 4;
 
+/// With `PAIRS` it multiplies pairs of BF16 numbers, for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Portable;
+pub struct Portable<const PAIRS: bool = false>;
 
 type F = [f32; LANES];
 
@@ -22,10 +23,11 @@ fn zip_bits(a: F, b: F, op: impl Fn(u32, u32) -> u32) -> F {
     lanes(|i| f32::from_bits(op(a[i].to_bits(), b[i].to_bits())))
 }
 
-impl Simd for Portable {
+impl<const PAIRS: bool> Simd for Portable<PAIRS> {
     type F = F;
     const LANES: usize = LANES;
     const BLOCK_ROWS: usize = 4;
+    const PAIRS: bool = PAIRS;
 
     #[inline(always)]
     fn splat(self, x: f32) -> F {
