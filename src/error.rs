@@ -50,7 +50,10 @@ thread_local! {
 
 /// Keeps `message` for this thread's next `snapmla_last_error_message`; cut where it is longer than any of ours.
 pub fn set_last_message(message: &str) {
-    let end = message.floor_char_boundary(MESSAGE_BYTES - 1);
+    let mut end = message.len().min(MESSAGE_BYTES - 1);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
     LAST_MESSAGE.with(|slot| {
         // SAFETY: only this thread reaches its slot, and no reference into it leaves this file.
         let slot = unsafe { &mut *slot.get() };
