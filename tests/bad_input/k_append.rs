@@ -49,7 +49,7 @@ fn refuses_and_accepts() {
             (|p| p.content_stride = 1025, "content_stride 1025 is not a multiple of 2"),
             (|p| p.rope_stride = 64, "rope_stride 64 is less than 128"),
             (|p| p.rope_stride = i64::MAX - 1, "rope_stride 9223372036854775806 * 3 entries overflows 64 bits"),
-            (|p| p.num_tokens = i64::MAX, "content_stride 1024 * 9223372036854775807 entries overflows 64 bits"),
+            (|p| p.num_tokens = i64::MAX / 8, "content_stride 1024 * 1152921504606846975 entries overflows 64 bits"),
         ],
     );
     accepts(
