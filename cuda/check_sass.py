@@ -21,6 +21,7 @@ KERNELS_RS = CUDA.parent / "src" / "cuda" / "kernels.rs"
 # File: instructions that every kernel in it must contain, by the beginning of their name.
 REQUIRED = {
     "decode": ["QGMMA", "UBLKCP"],
+    "decode_batch_invariant": ["QGMMA", "UBLKCP"],
     "fetch_dequant": ["STG.E.128", "ACQBULK", "PREEXIT"],
     "k_append": ["LDG.E.NA.128", "F2FP.SATFINITE.E4M3", "ACQBULK", "PREEXIT"],
     "merge": ["LDG.E.NA.128", "STG.E.128", "ACQBULK", "PREEXIT"],

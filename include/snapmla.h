@@ -75,6 +75,15 @@ typedef struct CUstream_st *snapmla_stream;
 /** `snapmla_decode_params.flags`: query i of q_len attends only to the first `seq_len - q_len + i + 1` tokens. */
 #define SNAPMLA_DECODE_CAUSAL 1
 
+/**
+ * `snapmla_decode_params.flags`: the bits of a sequence's rows depend on its own queries, records and length, and on
+ * the call's `num_heads`, `q_len`, `softmax_scale`, types and flags, but on nothing else: not on `batch`, the other
+ * sequences, the sequence's place among them, page ids or the GPU's number of multiprocessors. The CPU backend always
+ * works so. CUDA cuts a sequence by its length alone, which costs time where sequences are few and workspace where
+ * they are many: `snapmla_decode_limits.flags` must say so too.
+ */
+#define SNAPMLA_DECODE_BATCH_INVARIANT 2
+
 /** `layer` value that means every layer, where a function says that it takes it. */
 #define SNAPMLA_ALL_LAYERS (-1)
 
@@ -260,7 +269,7 @@ typedef struct snapmla_records_copy_params {
 typedef struct snapmla_decode_limits {
   /** `sizeof(struct snapmla_decode_limits)`. */
   uint32_t struct_size;
-  /** 0. */
+  /** 0, or `SNAPMLA_DECODE_BATCH_INVARIANT` where some of the calls have that flag. */
   uint32_t flags;
   /** Most sequences in a call. */
   uint32_t max_batch;
@@ -282,7 +291,7 @@ typedef struct snapmla_decode_limits {
 typedef struct snapmla_decode_params {
   /** `sizeof(struct snapmla_decode_params)`. */
   uint32_t struct_size;
-  /** 0 or `SNAPMLA_DECODE_CAUSAL`. */
+  /** 0, or any of `SNAPMLA_DECODE_CAUSAL` and `SNAPMLA_DECODE_BATCH_INVARIANT`. */
   uint32_t flags;
   /** Which layer of the cache. */
   int32_t layer;

@@ -55,14 +55,16 @@ struct alignas(8) Segment {
     u32 tiles;         // 0 ends the list
     u32 length;        // tokens of the sequence
     u32 q_first;       // its first query token in a ragged batch
-    u16 first_worker;  // of those that share the sequence
-    u16 splits;        // how many do; 1 means that this segment is all of it
+    u32 first_slot;    // of its splits' partials (see partials.cuh)
+    u16 split;         // which of them this is
+    u16 splits;        // how many there are; 1 means that this segment is all of the sequence
 };
 
-// A sequence shared by `splits` workers from `first_worker` on.
+// A split whose partial waits to be merged with those of the sequence's others.
 struct Split {
     u32 sequence;
-    u16 first_worker;
+    u32 first_slot;
+    u16 split;
     u16 splits;
 };
 
@@ -82,6 +84,8 @@ struct alignas(1024) Stage {
 template <int ROWS_>
 struct alignas(1024) SharedMemory {
     static constexpr int ROWS = ROWS_;
+    // Whether splits are cut by a sequence's own length alone (fixed_splits.cuh).
+    static constexpr bool FIXED_SPLITS = false;
     static constexpr int STAGES = ROWS == 16 ? 5 : 4;
     static constexpr int QUERY_BLOCK_BYTES = ROWS * ROW_BYTES;
     static constexpr int P_BYTES = ROWS * TILE_TOKENS;
@@ -118,10 +122,28 @@ struct alignas(1024) SharedMemory {
     u32 pieces[PIECE_RING][MAX_PIECES];
 
     // The planner's, a section of the batch a warp: before any tile there is no P.
-    __device__ __forceinline__ struct BatchTotals* sections() { return reinterpret_cast<struct BatchTotals*>(p); }
+    template <class Totals>
+    __device__ __forceinline__ Totals* sections() {
+        static_assert(THREADS / 32 * sizeof(Totals) <= sizeof(p), "P holds what the planner sums");
+        return reinterpret_cast<Totals*>(p);
+    }
 };
-static_assert(sizeof(SharedMemory<16>) <= 232448 && sizeof(SharedMemory<32>) <= 232448 &&
-                  sizeof(SharedMemory<64>) <= 232448,
-              "227 KB is all that a block gets");
+
+// With splits of a fixed size a worker may have any number of them: they are merged so many at a time.
+constexpr u32 FIXED_MERGES = 16;
+
+template <int ROWS>
+struct FixedSplitsMemory : SharedMemory<ROWS> {
+    static constexpr bool FIXED_SPLITS = true;
+
+    u32 plan_sequence;  // where the walk over this worker's splits starts
+    u32 plan_position;
+    Split fixed_merges[FIXED_MERGES];
+};
+
+constexpr u32 MAX_SHARED = 232448;  // 227 KB is all that a block gets
+static_assert(sizeof(FixedSplitsMemory<16>) <= MAX_SHARED && sizeof(FixedSplitsMemory<32>) <= MAX_SHARED &&
+                  sizeof(FixedSplitsMemory<64>) <= MAX_SHARED,
+              "a block's shared memory");
 
 }  // namespace snapmla

@@ -136,12 +136,12 @@ __device__ __forceinline__ void store_output(const DecodeArgs& args, SharedMemor
     }
 }
 
-// Others have tiles of the sequence too: O as it is, with its references and sums, to partial `slot`.
+// Others have tiles of the sequence too: O as it is, with its references and sums, to partial number `partial`.
 template <int ROWS>
-__device__ __forceinline__ void store_partial(const DecodeArgs& args, const SharedMemory<ROWS>& smem, u64 slot,
+__device__ __forceinline__ void store_partial(const DecodeArgs& args, const SharedMemory<ROWS>& smem, u32 partial,
                                               const Output<ROWS>& o) {
     const u32 thread = threadIdx.x - SCORE_THREADS;
-    float4* to = args.partial_out + slot * (ROWS * CONTENT_DIM / 4) + thread;
+    float4* to = args.partial_out + u64(partial) * (ROWS * CONTENT_DIM / 4) + thread;
 #pragma unroll
     for (int c = 0; c < ROWS / 8; ++c) {
 #pragma unroll
@@ -149,7 +149,7 @@ __device__ __forceinline__ void store_partial(const DecodeArgs& args, const Shar
             __stcg(to + (4 * c + m) * VALUE_THREADS, make_float4(o[m][4 * c], o[m][4 * c + 1], o[m][4 * c + 2], o[m][4 * c + 3]));
     }
     if (thread < ROWS)
-        __stcg(args.partial_stats + slot * ROWS + thread,
+        __stcg(args.partial_stats + u64(partial) * ROWS + thread,
                make_float2(smem.reference[thread], smem.sum[0][thread] + smem.sum[1][thread]));
 }
 

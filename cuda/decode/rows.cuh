@@ -2,17 +2,10 @@
 #pragma once
 
 #include "decode/args.cuh"
+#include "ptx/block.cuh"
 #include "ptx/memory.cuh"
 
 namespace snapmla {
-
-// Opaque, so that what is derived from it is worked out anew where it is needed: none of that is worth a register all
-// along.
-__device__ __forceinline__ u32 block_index() {
-    u32 index;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
-    return index;
-}
 
 // This block's place in the grid: blocks of one worker stand side by side, one a row group.
 __device__ __forceinline__ u32 block_worker(const DecodeArgs& args) { return block_index() / args.row_groups; }

@@ -3,21 +3,16 @@
 
 #include "decode/config.cuh"
 #include "decode/output.cuh"
+#include "decode/partials.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/bulk_copy.cuh"
 #include "ptx/shared.cuh"
 
 namespace snapmla {
 
-// A worker has at most one split that does not begin its sequence (its first segment) and one that begins its sequence
-// without ending it (its last): two partials a worker and row group.
-__device__ __forceinline__ u64 partial_slot(const DecodeArgs& args, u32 group, u32 worker, bool begins) {
-    return (u64(2 * worker + begins)) * args.row_groups + group;
-}
-
 // What a worker merges of one sequence: items begin…begin+items-1 of the rows' outputs, out of all of its splits. The
 // ring is idle by then and holds it.
-template <int ROWS>
+template <int ROWS, bool FIXED_SPLITS>
 struct Merge {
     static constexpr u32 ITEMS = ROWS * CONTENT_DIM / 4;
     // Shares are whole lines of 128 bytes.
@@ -25,7 +20,7 @@ struct Merge {
 
     RowGroup group;
     u32 splits;
-    u32 first_slot;        // split 0's among the partials
+    u32 first_partial;     // split 0's
     u32 begin, items;
     u32 first_row, rows;   // that the items belong to: 1,024 consecutive items cover eight
     u32 teams, team;       // few items: teams of threads take every teams-th split of the same ones
@@ -33,15 +28,18 @@ struct Merge {
     float* weights;        // [split][rows]
     RowTarget* targets;    // [rows]
 
-    __device__ __forceinline__ u32 slot(const DecodeArgs& args, u32 split) const {
-        // Split 0 begins the sequence, the others do not (partial_slot).
-        return first_slot + (2 * split - (split != 0)) * args.row_groups;
+    __device__ __forceinline__ u32 partial(const DecodeArgs& args, u32 split) const {
+        return first_partial + slots_after_first<FIXED_SPLITS>(split) * args.row_groups;
     }
 };
 
-template <int ROWS>
-__device__ __forceinline__ Merge<ROWS> merge_of(const DecodeArgs& args, SharedMemory<ROWS>& smem, const Split& split, u32 worker, u32 group) {
-    using Merge = Merge<ROWS>;
+template <class Shared>
+using MergeOf = Merge<Shared::ROWS, Shared::FIXED_SPLITS>;
+
+template <class Shared>
+__device__ __forceinline__ MergeOf<Shared> merge_of(const DecodeArgs& args, Shared& smem, const Split& split, u32 group) {
+    using Merge = MergeOf<Shared>;
+    constexpr int ROWS = Shared::ROWS;
     static_assert((Merge::ITEMS + (Merge::LINE - 1) * MAX_WORKERS) * sizeof(float4) + (ROWS + 16 * MAX_WORKERS) * sizeof(float) <=
                       sizeof(smem.stages),
                   "what a share merges stands in the ring");
@@ -49,13 +47,13 @@ __device__ __forceinline__ Merge<ROWS> merge_of(const DecodeArgs& args, SharedMe
     Merge merge;
     merge.splits = split.splits;
     const u32 each = ((Merge::ITEMS + merge.splits - 1) / merge.splits + Merge::LINE - 1) / Merge::LINE * Merge::LINE;
-    merge.begin = min((worker - split.first_worker) * each, Merge::ITEMS);
+    merge.begin = min(split.split * each, Merge::ITEMS);
     merge.items = min(each, Merge::ITEMS - merge.begin);
     merge.first_row = merge.begin / 1024 * 8;
     merge.rows = (merge.begin + merge.items - 1) / 1024 * 8 + 8 - merge.first_row;
     merge.teams = merge.items >= VALUE_THREADS || merge.items == 0 ? 1 : min(VALUE_THREADS / merge.items, merge.splits);
     merge.team = merge.teams == 1 ? 0 : thread / merge.items;
-    merge.first_slot = u32(partial_slot(args, group, split.first_worker, true));
+    merge.first_partial = split.first_slot * args.row_groups + group;
     merge.parts = reinterpret_cast<float4*>(smem.stages);
     merge.weights = reinterpret_cast<float*>(merge.parts + merge.splits * merge.items);
     merge.targets = reinterpret_cast<RowTarget*>(smem.p);
@@ -68,8 +66,8 @@ __device__ __forceinline__ Merge<ROWS> merge_of(const DecodeArgs& args, SharedMe
 }
 
 // Weights of the splits, and the rows' log-sum-exps. A warp a row, a lane every 32nd split.
-template <int ROWS>
-__device__ __forceinline__ void merge_weights(const DecodeArgs& args, const Merge<ROWS>& merge) {
+template <int ROWS, bool FIXED_SPLITS>
+__device__ __forceinline__ void merge_weights(const DecodeArgs& args, const Merge<ROWS, FIXED_SPLITS>& merge) {
     constexpr u32 AT_MOST = (MAX_WORKERS + WARP - 1) / WARP;
     const u32 thread = threadIdx.x - SCORE_THREADS, lane = thread % WARP;
 #pragma unroll 1
@@ -79,7 +77,7 @@ __device__ __forceinline__ void merge_weights(const DecodeArgs& args, const Merg
 #pragma unroll
         for (u32 i = 0; i < AT_MOST; ++i) {
             const u32 k = lane + i * WARP;
-            stats[i] = k < merge.splits ? __ldcg(from + u64(merge.slot(args, k)) * ROWS) : make_float2(NO_REFERENCE, 0.f);
+            stats[i] = k < merge.splits ? __ldcg(from + u64(merge.partial(args, k)) * ROWS) : make_float2(NO_REFERENCE, 0.f);
         }
         float highest = NO_REFERENCE, sum = 0.f;
 #pragma unroll
@@ -111,8 +109,8 @@ __device__ __forceinline__ void add_weighted(float4& total, const float4& part, 
 
 // This worker's share of a sequence's merge: the value warpgroups, after the grid has met. All of the share's partials
 // are asked for at once, by one copy a split, and complete a phase of parity `parity`.
-template <int ROWS>
-__device__ __forceinline__ void merge_splits(const DecodeArgs& args, SharedMemory<ROWS>& smem, const Merge<ROWS>& merge, u32 parity) {
+template <class Shared>
+__device__ __forceinline__ void merge_splits(const DecodeArgs& args, Shared& smem, const MergeOf<Shared>& merge, u32 parity) {
     const u32 thread = threadIdx.x - SCORE_THREADS, splits = merge.splits, items = merge.items;
     const u32 barrier = shared_address(&smem.merged), bytes = items * sizeof(float4);
     if (thread == 0) mbarrier_arrive_expect_tx(barrier, splits * bytes);
@@ -122,7 +120,7 @@ __device__ __forceinline__ void merge_splits(const DecodeArgs& args, SharedMemor
         // Others wrote them by ordinary stores.
         fence_proxy_async_global();
         bulk_copy_g2s(shared_address(merge.parts + k * items),
-                      args.partial_out + u64(merge.slot(args, k)) * Merge<ROWS>::ITEMS + merge.begin, bytes, barrier);
+                      args.partial_out + u64(merge.partial(args, k)) * MergeOf<Shared>::ITEMS + merge.begin, bytes, barrier);
     }
     merge_weights(args, merge);
     mbarrier_wait(barrier, parity);

@@ -67,6 +67,13 @@ pub const SNAPMLA_CACHE_KEEP_CONTENTS: u32 = 1;
 /// `snapmla_decode_params.flags`: query i of q_len attends only to the first `seq_len - q_len + i + 1` tokens.
 pub const SNAPMLA_DECODE_CAUSAL: u32 = 1;
 
+/// `snapmla_decode_params.flags`: the bits of a sequence's rows depend on its own queries, records and length, and on
+/// the call's `num_heads`, `q_len`, `softmax_scale`, types and flags, but on nothing else: not on `batch`, the other
+/// sequences, the sequence's place among them, page ids or the GPU's number of multiprocessors. The CPU backend always
+/// works so. CUDA cuts a sequence by its length alone, which costs time where sequences are few and workspace where
+/// they are many: `snapmla_decode_limits.flags` must say so too.
+pub const SNAPMLA_DECODE_BATCH_INVARIANT: u32 = 2;
+
 /// `layer` value that means every layer, where a function says that it takes it.
 pub const SNAPMLA_ALL_LAYERS: i32 = -1;
 
@@ -219,7 +226,7 @@ pub struct snapmla_records_copy_params {
 pub struct snapmla_decode_limits {
     /// `sizeof(struct snapmla_decode_limits)`.
     pub struct_size: u32,
-    /// 0.
+    /// 0, or `SNAPMLA_DECODE_BATCH_INVARIANT` where some of the calls have that flag.
     pub flags: u32,
     /// Most sequences in a call.
     pub max_batch: u32,
@@ -241,7 +248,7 @@ pub struct snapmla_decode_limits {
 pub struct snapmla_decode_params {
     /// `sizeof(struct snapmla_decode_params)`.
     pub struct_size: u32,
-    /// 0 or `SNAPMLA_DECODE_CAUSAL`.
+    /// 0, or any of `SNAPMLA_DECODE_CAUSAL` and `SNAPMLA_DECODE_BATCH_INVARIANT`.
     pub flags: u32,
     /// Which layer of the cache.
     pub layer: i32,

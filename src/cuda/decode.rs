@@ -8,7 +8,7 @@ use super::launch::Launch;
 use super::{Cuda, Stream};
 use crate::abi::types::SNAPMLA_DTYPE_QUANTISED;
 use crate::error::Result;
-use crate::plan::{self, BlockRows, Plan};
+use crate::plan::{self, BlockRows, Plan, Splits};
 use crate::request::{BatchRows, DecodeLimits, DecodeRequest, Queries};
 
 /// Dynamic shared memory: all that a block gets on Hopper.
@@ -112,10 +112,14 @@ impl Cuda {
             ("lse", args.lse.ptr),
             ("workspace", request.workspace),
         ])?;
-        let kernel = match plan.rows {
-            BlockRows::Rows16 => &self.kernels.decode_16,
-            BlockRows::Rows32 => &self.kernels.decode_32,
-            BlockRows::Rows64 => &self.kernels.decode_64,
+        let kernels = &self.kernels;
+        let kernel = match (plan.splits, plan.rows) {
+            (Splits::Balanced, BlockRows::Rows16) => &kernels.decode_16,
+            (Splits::Balanced, BlockRows::Rows32) => &kernels.decode_32,
+            (Splits::Balanced, BlockRows::Rows64) => &kernels.decode_64,
+            (Splits::Fixed { .. }, BlockRows::Rows16) => &kernels.decode_batch_invariant_16,
+            (Splits::Fixed { .. }, BlockRows::Rows32) => &kernels.decode_batch_invariant_32,
+            (Splits::Fixed { .. }, BlockRows::Rows64) => &kernels.decode_batch_invariant_64,
         };
         let grid = (plan.grid(), 1, 1);
         Launch { kernel, grid, block: BLOCK, shared: SHARED, cooperative: true, pdl: true }.run(stream, &args)

@@ -37,6 +37,9 @@ kernels! {
     decode_16: DecodeArgs = "decode" / "snapmla_decode_16", decode::SHARED;
     decode_32: DecodeArgs = "decode" / "snapmla_decode_32", decode::SHARED;
     decode_64: DecodeArgs = "decode" / "snapmla_decode_64", decode::SHARED;
+    decode_batch_invariant_16: DecodeArgs = "decode_batch_invariant" / "snapmla_decode_batch_invariant_16", decode::SHARED;
+    decode_batch_invariant_32: DecodeArgs = "decode_batch_invariant" / "snapmla_decode_batch_invariant_32", decode::SHARED;
+    decode_batch_invariant_64: DecodeArgs = "decode_batch_invariant" / "snapmla_decode_batch_invariant_64", decode::SHARED;
     merge_bf16: MergeArgs = "merge" / "snapmla_merge_bf16", 0;
     merge_f16: MergeArgs = "merge" / "snapmla_merge_f16", 0;
     merge_f32: MergeArgs = "merge" / "snapmla_merge_f32", 0;

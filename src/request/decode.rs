@@ -6,6 +6,9 @@ use crate::abi::types::*;
 use crate::error::{Error, Result};
 use crate::layout::{CONTENT_DIM, ROPE_DIM};
 
+/// All that `flags` may have.
+pub const FLAGS: u32 = SNAPMLA_DECODE_CAUSAL | SNAPMLA_DECODE_BATCH_INVARIANT;
+
 /// Alignment of the workspace.
 const WORKSPACE_ALIGN: i64 = 256;
 
@@ -23,6 +26,7 @@ pub struct DecodeRequest {
     pub cache: CacheView,
     pub layer: usize,
     pub causal: bool,
+    pub batch_invariant: bool,
     pub batch: u32,
     /// Query tokens of a sequence; with `cu_q_lens`, the most that one has.
     pub q_len: u32,
@@ -58,6 +62,7 @@ impl DecodeRequest {
             max_q_len: self.q_len,
             max_heads: self.num_heads,
             max_seq_len: self.max_seq_len.max(1),
+            batch_invariant: self.batch_invariant,
         }
     }
 
@@ -67,7 +72,7 @@ impl DecodeRequest {
         cache: CacheView,
         workspace_size: impl FnOnce(&DecodeLimits) -> u64,
     ) -> Result<Self> {
-        checks::flags("flags", params.flags, SNAPMLA_DECODE_CAUSAL)?;
+        checks::flags("flags", params.flags, FLAGS)?;
         checks::reserved("reserved", params.reserved)?;
         let layer = checks::layer(params.layer, cache.num_layers)?;
         checks::at_least_one("q_len", params.q_len)?;
@@ -90,17 +95,20 @@ impl DecodeRequest {
         checks::optional("cu_q_lens", params.cu_q_lens, 4)?;
         shape.array("seq_lens", params.seq_lens, 4)?;
         let max_seq_len = max_seq_len(params, cache.page_size);
+        let batch_invariant = params.flags & SNAPMLA_DECODE_BATCH_INVARIANT != 0;
         let limits = DecodeLimits {
             max_batch: params.batch,
             max_q_len: params.q_len,
             max_heads: params.num_heads,
             max_seq_len: max_seq_len.max(1),
+            batch_invariant,
         };
         check_workspace(params, if params.batch == 0 { 0 } else { workspace_size(&limits) })?;
         Ok(Self {
             cache,
             layer,
             causal: params.flags & SNAPMLA_DECODE_CAUSAL != 0,
+            batch_invariant,
             batch: params.batch,
             q_len: params.q_len,
             num_heads: params.num_heads,

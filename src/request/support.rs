@@ -1,6 +1,6 @@
 //! Whether a decode of some shape can be served, told without launching anything.
 
-use super::{cache, checks};
+use super::{cache, checks, decode};
 use crate::abi::types::*;
 use crate::error::{Error, Result};
 use crate::layout::{CONTENT_DIM, ROPE_DIM};
@@ -10,7 +10,7 @@ pub fn check(query: &snapmla_support_query) -> Result<()> {
     let answer = || {
         dim("content_dim", query.content_dim, CONTENT_DIM)?;
         dim("rope_dim", query.rope_dim, ROPE_DIM)?;
-        checks::flags("decode_flags", query.decode_flags, SNAPMLA_DECODE_CAUSAL)?;
+        checks::flags("decode_flags", query.decode_flags, decode::FLAGS)?;
         cache::page_size("page_size", query.page_size)?;
         checks::heads("num_heads", query.num_heads)?;
         checks::at_least_one("q_len", query.q_len)?;

@@ -34,6 +34,7 @@ pub fn request(batch: u32, q_len: u32, num_heads: u32, max_seq_len: u32) -> Deco
         cache: view(),
         layer: 1,
         causal: true,
+        batch_invariant: false,
         batch,
         q_len,
         num_heads,
@@ -55,7 +56,7 @@ pub fn request(batch: u32, q_len: u32, num_heads: u32, max_seq_len: u32) -> Deco
     }
 }
 
-fn run<'a>(fake: &'a Fake, cuda: &Cuda, request: &DecodeRequest) -> &'a Launch {
+pub fn run<'a>(fake: &'a Fake, cuda: &Cuda, request: &DecodeRequest) -> &'a Launch {
     cuda.decode(request, NO_STREAM).unwrap_or_else(|error| panic!("{error}"));
     fake.launches().pop().expect("a launch")
 }
@@ -223,7 +224,7 @@ with_fake_driver! {
     }
 
     fn the_workspace_is_a_function_of_the_limits(_fake) {
-        let limits = DecodeLimits { max_batch: 128, max_q_len: 1, max_heads: 128, max_seq_len: 131_072 };
+        let limits = DecodeLimits { max_batch: 128, max_q_len: 1, max_heads: 128, max_seq_len: 131_072, batch_invariant: false };
         assert_eq!(cuda().decode_workspace_size(&limits), 2 * 132 * 64 * (2048 + 8));
     }
 

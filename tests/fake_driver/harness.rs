@@ -144,6 +144,38 @@ fn text(bytes: &[c_char; 64]) -> &str {
     unsafe { CStr::from_ptr(bytes.as_ptr()) }.to_str().expect("ASCII")
 }
 
+/// A run of tiles of one sequence, as `emulation/plan.cpp` passes it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    pub sequence: u32,
+    pub first_tile: u32,
+    pub tiles: u32,
+    pub length: u32,
+    pub q_first: u32,
+    pub slot: u32,
+    pub split: u32,
+    pub splits: u32,
+}
+
+/// A split whose sequence's merge a block takes part in, as `cuda/decode/config.cuh` has it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Merge {
+    pub sequence: u32,
+    pub first_slot: u32,
+    pub split: u16,
+    pub splits: u16,
+}
+
+#[derive(Debug)]
+pub struct BlockPlan {
+    pub segments: Vec<Segment>,
+    /// Of splits of a fixed size only.
+    pub merges: Vec<Merge>,
+    pub shared_sequences: bool,
+}
+
 /// The stand-ins, as the tests see them.
 pub struct Fake {
     driver: *mut c_void,
@@ -208,6 +240,34 @@ impl Fake {
     pub fn emulate(&self) {
         let emulate = symbol(open(c"libkernels.so"), "emulate");
         call!(self.driver, "fake_set_emulation", fn(*mut c_void), emulate);
+    }
+
+    /// The plan that block `block` of a decode launch makes.
+    pub fn plan(&self, launch: &Launch, block: u32) -> BlockPlan {
+        const CAPACITY: usize = 65_536;
+        let plan = symbol(open(c"libkernels.so"), "plan");
+        let (mut segments, mut merges) = (Vec::with_capacity(CAPACITY), Vec::with_capacity(CAPACITY));
+        let (mut num_merges, mut shared_sequences) = (0, 0);
+        type Plan = unsafe extern "C" fn(
+            *const c_char,
+            *const u8,
+            u32,
+            *mut Segment,
+            *mut Merge,
+            u32,
+            *mut u32,
+            *mut u32,
+        ) -> u32;
+        // SAFETY: the type is the one in the C++ file, which writes that many of each and returns how many segments.
+        unsafe {
+            let plan: Plan = std::mem::transmute(plan);
+            let (at, room) = (merges.as_mut_ptr(), CAPACITY as u32);
+            let (name, args) = (launch.kernel.as_ptr(), launch.args.as_ptr());
+            let found = plan(name, args, block, segments.as_mut_ptr(), at, room, &mut num_merges, &mut shared_sequences);
+            segments.set_len(found as usize);
+            merges.set_len(num_merges as usize);
+        }
+        BlockPlan { segments, merges, shared_sequences: shared_sequences != 0 }
     }
 
     /// The next `times` calls of driver function `name` fail with `code`.

@@ -11,5 +11,6 @@ mod launching;
 mod loading;
 mod opening;
 mod operations;
+mod plans;
 mod pointers;
 mod results;

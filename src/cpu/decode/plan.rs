@@ -185,6 +185,7 @@ mod tests {
                 max_q_len,
                 max_heads,
                 max_seq_len,
+                batch_invariant: false,
             },
         )
     }
@@ -197,6 +198,7 @@ mod tests {
                 max_q_len: a.max_q_len.max(b.max_q_len),
                 max_heads: a.max_heads.max(b.max_heads),
                 max_seq_len: a.max_seq_len.max(b.max_seq_len),
+                batch_invariant: false,
             };
             prop_assert!(workspace_size(&a) <= workspace_size(&larger));
             prop_assert_eq!(workspace_size(&a) % 256, 0);
@@ -205,7 +207,13 @@ mod tests {
 
     #[test]
     fn the_workspace_is_bounded_at_any_limits() {
-        let limits = DecodeLimits { max_batch: u32::MAX, max_q_len: u32::MAX, max_heads: 128, max_seq_len: u32::MAX };
+        let limits = DecodeLimits {
+            max_batch: u32::MAX,
+            max_q_len: u32::MAX,
+            max_heads: 128,
+            max_seq_len: u32::MAX,
+            batch_invariant: false,
+        };
         assert!(workspace_size(&limits) < 64 << 20);
     }
 }

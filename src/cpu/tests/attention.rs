@@ -242,6 +242,7 @@ impl Case {
             max_q_len: q_len as u32,
             max_heads: self.heads as u32,
             max_seq_len: self.max_seq_len.max(1),
+            batch_invariant: false,
         };
         let workspace_size = cpu.decode_workspace_size(&limits);
         let mut workspace = vec![[0xFFu128; 16]; workspace_size as usize / 256 + 1];
@@ -251,6 +252,7 @@ impl Case {
             cache: self.cache.view,
             layer: self.layer,
             causal: self.causal,
+            batch_invariant: false,
             batch: self.q_lens.len() as u32,
             q_len: q_len as u32,
             num_heads: self.heads as u32,

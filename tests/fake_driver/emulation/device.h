@@ -21,6 +21,12 @@ struct Index {
     uint32_t x, y, z;
 };
 inline Index threadIdx, blockIdx;
+struct float2 {
+    float x, y;
+};
+struct float4 {
+    float x, y, z, w;
+};
 
 inline float __uint_as_float(uint32_t x) {
     float v;
@@ -46,15 +52,28 @@ inline uint32_t __byte_perm(uint32_t x, uint32_t y, uint32_t selector) {
     return v;
 }
 inline int __popc(uint32_t x) { return __builtin_popcount(x); }
-inline int max(int a, int b) { return a > b ? a : b; }
-inline uint32_t min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+template <class T>
+T max(T a, T b) {
+    return a > b ? a : b;
+}
+template <class T>
+T min(T a, T b) {
+    return a < b ? a : b;
+}
+inline int __ffs(uint32_t x) { return __builtin_ffs(int(x)); }
+inline uint32_t __umulhi(uint32_t a, uint32_t b) { return uint64_t(a) * b >> 32; }
+inline float __uint2float_rn(uint32_t x) { return float(x); }
+inline uint32_t __float2uint_rn(float x) { return uint32_t(std::nearbyint(x)); }
+inline uint32_t __float2uint_ru(float x) { return uint32_t(std::ceil(x)); }
+// The GPU's is off by up to two units in the last place.
+inline float __fdividef(float a, float b) { return a / b; }
 
 [[noreturn]] inline void fault(const char* what) {
     std::fprintf(stderr, "emulated kernel: %s in block %u, thread %u\n", what, blockIdx.x, threadIdx.x);
     std::abort();
 }
 
-enum class Collective { MAX_U32, BALLOT, SHUFFLE, SHUFFLE_XOR };
+enum class Collective { MAX_U32, ADD_U32, BALLOT, SHUFFLE, SHUFFLE_UP, SHUFFLE_XOR };
 
 class Warp {
     static constexpr int LANES = 32;
@@ -117,20 +136,32 @@ private:
     }
 
     void resolve() {
-        uint32_t largest = 0, votes = 0;
+        uint32_t largest = 0, sum = 0, votes = 0;
         for (int i = 0; i < LANES; i++) {
             if (lanes[i].what != lanes[0].what) fault("lanes wait for different things");
             largest = lanes[i].value > largest ? lanes[i].value : largest;
+            sum += lanes[i].value;
             votes |= uint32_t(lanes[i].value != 0) << i;
         }
         for (int i = 0; i < LANES; i++) {
             Lane& lane = lanes[i];
             switch (lane.what) {
             case Collective::MAX_U32: lane.result = largest; break;
+            case Collective::ADD_U32: lane.result = sum; break;
             case Collective::BALLOT: lane.result = votes; break;
             case Collective::SHUFFLE: lane.result = lanes[lane.operand % LANES].value; break;
+            case Collective::SHUFFLE_UP: lane.result = lanes[i < int(lane.operand) ? i : i - lane.operand].value; break;
             case Collective::SHUFFLE_XOR: lane.result = lanes[(i ^ lane.operand) % LANES].value; break;
             }
         }
     }
 };
+
+inline uint32_t __ballot_sync(uint32_t, bool vote) { return Warp::current->collective(Collective::BALLOT, vote, 0); }
+inline uint32_t __reduce_add_sync(uint32_t, uint32_t x) { return Warp::current->collective(Collective::ADD_U32, x, 0); }
+inline uint32_t __reduce_max_sync(uint32_t, uint32_t x) { return Warp::current->collective(Collective::MAX_U32, x, 0); }
+inline uint32_t __shfl_sync(uint32_t, uint32_t x, uint32_t lane) { return Warp::current->collective(Collective::SHUFFLE, x, lane); }
+inline uint32_t __shfl_up_sync(uint32_t, uint32_t x, uint32_t by) { return Warp::current->collective(Collective::SHUFFLE_UP, x, by); }
+inline void __syncwarp() { Warp::current->collective(Collective::BALLOT, 0, 0); }
+// Warps run one after the other: whoever needs what others wrote must run last.
+inline void __syncthreads() {}
