@@ -25,7 +25,10 @@ pub fn build() -> &'static Path {
         copy(&root.join("cuda"), &sources);
         copy(&root.join("tests/fake_driver/emulation"), &sources);
         let mut compiler = Command::new(env::var_os("CXX").unwrap_or_else(|| "c++".into()));
-        compiler.args(["-std=c++17", "-w", "-ffp-contract=off", "-I"]).arg(&sources).args([sources.join("launch.cpp"), sources.join("plan.cpp")]);
+        compiler
+            .args(["-std=c++17", "-w", "-ffp-contract=off", "-I"])
+            .arg(&sources)
+            .args([sources.join("launch.cpp"), sources.join("plan.cpp")]);
         link(&mut compiler, folder, "libkernels.so");
         fs::remove_dir_all(&sources).expect("the sources are no longer needed");
         folder

@@ -263,7 +263,8 @@ impl Fake {
             let plan: Plan = std::mem::transmute(plan);
             let (at, room) = (merges.as_mut_ptr(), CAPACITY as u32);
             let (name, args) = (launch.kernel.as_ptr(), launch.args.as_ptr());
-            let found = plan(name, args, block, segments.as_mut_ptr(), at, room, &mut num_merges, &mut shared_sequences);
+            let found =
+                plan(name, args, block, segments.as_mut_ptr(), at, room, &mut num_merges, &mut shared_sequences);
             segments.set_len(found as usize);
             merges.set_len(num_merges as usize);
         }

@@ -106,7 +106,11 @@ impl Plans {
                     assert_eq!(segment.first_tile, next, "sequence {sequence}: {segments:?}");
                     assert_eq!(segment.length, batch.length(sequence));
                     assert_eq!(segment.q_first as i32, batch.cu_q_lens.get(sequence).copied().unwrap_or(0));
-                    assert_eq!((segment.split, segment.splits), (index as u32, segments.len() as u32), "{segments:?}");
+                    assert_eq!(
+                        (segment.split, segment.splits),
+                        (index as u32, segments.len() as u32),
+                        "{segments:?}"
+                    );
                     next += segment.tiles;
                     if segments.len() > 1 {
                         let partial = u64::from(segment.slot) * u64::from(self.row_groups) + u64::from(group);

@@ -44,6 +44,7 @@ groups!(
     logits,
     spoil,
     determinism,
+    invariant,
     concurrency,
     graph,
     far,

@@ -99,6 +99,9 @@ impl Loaded {
             None => Some(backend.buffer(bytes_of(&case.cu_q_lens()))?),
         };
         let mut limits = init!(snapmla_decode_limits);
+        if case.batch_invariant {
+            limits.flags = SNAPMLA_DECODE_BATCH_INVARIANT;
+        }
         limits.max_batch = room.batch as u32;
         limits.max_q_len = room.q_len as u32;
         limits.max_heads = room.heads as u32;
@@ -128,6 +131,9 @@ impl Loaded {
     fn describe(&mut self, case: &Case, image: &Image, questions: &Questions) {
         let Self { params: p, out_strides, lse_strides, .. } = self;
         p.flags = if case.causal { SNAPMLA_DECODE_CAUSAL } else { 0 };
+        if case.batch_invariant {
+            p.flags |= SNAPMLA_DECODE_BATCH_INVARIANT;
+        }
         p.layer = case.layer as i32;
         p.batch = case.batch() as u32;
         p.q_len = case.longest_q_len() as u32;

@@ -34,6 +34,7 @@ pub struct Case {
     /// As the caller says them, cut or not.
     pub seq_lens: Vec<i32>,
     pub causal: bool,
+    pub batch_invariant: bool,
     pub softmax_scale: f32,
     pub query_form: QueryForm,
     /// Element type of raw queries; what quantised ones were before.
@@ -68,6 +69,7 @@ impl Case {
             q_lens: QLens::Uniform(1),
             seq_lens: seq_lens.iter().map(|&len| len as i32).collect(),
             causal: false,
+            batch_invariant: false,
             softmax_scale: data::SCALE,
             query_form: QueryForm::Raw,
             query_element: Float::Bf16,

@@ -9,6 +9,7 @@ mod determinism;
 mod far;
 mod fetch;
 mod graph;
+mod invariant;
 mod lengths;
 mod logits;
 mod long;
@@ -60,6 +61,7 @@ pub const GROUPS: &[Group] = &[
     Group { name: "logits", about: "sinks, jumps, slopes, extremes", run: logits::run },
     Group { name: "spoil", about: "NaN and infinity reach only the rows that attend to them", run: spoil::run },
     Group { name: "determinism", about: "the same call gives the same bits", run: determinism::run },
+    Group { name: "invariant", about: "rows have the same bits alone and in any batch", run: invariant::run },
     Group { name: "concurrency", about: "two calls at once", run: concurrency::run },
     Group { name: "graph", about: "captured once, replayed with other lengths and tables", run: graph::run },
     Group { name: "far", about: "pages and layers past 2^31 bytes", run: far::run },
