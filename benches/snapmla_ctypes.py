@@ -9,6 +9,7 @@ STATUS_OK = 0
 BACKEND_AUTO, BACKEND_CPU, BACKEND_CUDA = 0, 1, 2
 DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_QUANTISED = 1, 2, 3, 4
 DECODE_CAUSAL = 1
+DECODE_BATCH_INVARIANT = 2
 RECORD_BYTES = 644
 
 u32, i32, i64, u64, f32, ptr = c.c_uint32, c.c_int32, c.c_int64, c.c_uint64, c.c_float, c.c_void_p

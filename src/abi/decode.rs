@@ -54,7 +54,8 @@ pub unsafe extern "C" fn snapmla_decode_workspace_size(
 /// the shape of the launch depends on nothing but `params`. A page id or slot outside the cache (a negative slot too)
 /// within a sequence's length is a mistake, which the CPU backend refuses with the entry's place.
 ///
-/// Deterministic: the same call gives the same bits. A NaN or infinity in a record or query spoils only the rows
+/// Deterministic: the same call gives the same bits; with `SNAPMLA_DECODE_BATCH_INVARIANT` so does the same sequence in
+/// any call. A NaN or infinity in a record or query spoils only the rows
 /// that attend to it.
 ///
 /// `workspace`: at least what `snapmla_decode_workspace_size` says for this call or for larger limits; its contents

@@ -79,7 +79,7 @@ fn refuses_what_is_wrong() {
         &arrays.outputs(),
         call,
         &[
-            (|p| p.flags = 6, "flags 0x6 has bits other than 0x1"),
+            (|p| p.flags = 6, "flags 0x6 has bits other than 0x3"),
             (|p| p.reserved = 1, "reserved is 1, must be 0"),
             (|p| p.layer = 2, "layer 2 is not in 0..2"),
             (|p| p.layer = SNAPMLA_ALL_LAYERS, "layer -1 is not in 0..2"),

@@ -33,7 +33,11 @@ fn refuses_and_accepts() {
             ),
         ],
     );
-    accepts(valid, call, &[|p| p.max_seq_len = u32::MAX, |p| p.max_batch = 100_000]);
+    accepts(
+        valid,
+        call,
+        &[|p| p.max_seq_len = u32::MAX, |p| p.max_batch = 100_000, |p| p.flags = SNAPMLA_DECODE_BATCH_INVARIANT],
+    );
     // SAFETY: a live handle; NULL is part of the contract.
     unsafe {
         let mut size = 0;

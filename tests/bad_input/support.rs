@@ -24,7 +24,7 @@ fn says_why_not() {
     let cases: [Case<snapmla_support_query>; 12] = [
         (|q| q.content_dim = 256, "content_dim is 256, only 512"),
         (|q| q.rope_dim = 128, "rope_dim is 128, only 64"),
-        (|q| q.decode_flags = 2, "decode_flags 0x2"),
+        (|q| q.decode_flags = 4, "decode_flags 0x4"),
         (|q| q.page_size = 1, "page_size 1 is not a multiple of 8"),
         (|q| q.page_size = 2048, "page_size 2048"),
         (|q| q.num_heads = 0, "num_heads 0"),
@@ -61,6 +61,7 @@ fn serves_what_the_contract_lists() {
             |q| (q.page_size, q.num_heads, q.q_len) = (16, 1, 8),
             |q| q.page_size = 256,
             |q| q.decode_flags = SNAPMLA_DECODE_CAUSAL,
+            |q| q.decode_flags = SNAPMLA_DECODE_CAUSAL | SNAPMLA_DECODE_BATCH_INVARIANT,
             |q| q.over_slots = 1,
         ],
     );

@@ -112,11 +112,36 @@ with_fake_driver! {
         }
     }
 
+    fn a_batch_invariant_call_has_kernels_of_its_own(fake) {
+        fake.set_args_size(296);
+        let cuda = cuda();
+        for (batch, q_len, heads, length, kernel, row_groups, partials) in [
+            (1, 1, 16, 1_024, "snapmla_decode_batch_invariant_16", 1, 0),
+            (1, 1, 16, 8_192, "snapmla_decode_batch_invariant_16", 1, 8),
+            (3, 1, 20, 8_192, "snapmla_decode_batch_invariant_32", 1, 24),
+            (1, 1, 128, 4_096, "snapmla_decode_batch_invariant_64", 2, 4),
+            (32, 2, 128, 65_536, "snapmla_decode_batch_invariant_64", 4, 32 * 32),
+        ] {
+            let call = DecodeRequest { batch_invariant: true, ..request(batch, q_len, heads, length) };
+            let launch = run(fake, &cuda, &call);
+            let shape = (batch, q_len, heads, length);
+            assert_eq!(launch.kernel(), kernel, "{shape:?}");
+            assert_eq!(launch.grid, [NUM_SMS / row_groups * row_groups, 1, 1], "{shape:?}");
+            assert_eq!(launch.attributes(), [(COOPERATIVE, 1), (PROGRAMMATIC, 1)]);
+            let rows = kernel.rsplit('_').next().unwrap().parse::<u64>().unwrap() * u64::from(row_groups);
+            assert_eq!(launch.arg64(216) - launch.arg64(208), partials * rows * 2048, "{shape:?}");
+            assert!(cuda.decode_workspace_size(&call.limits()) >= partials * rows * 2056, "{shape:?}");
+        }
+    }
+
     fn its_kernels_may_have_all_shared_memory(fake) {
         let _cuda = cuda();
         let allowed = |name: &str| fake.kernels().iter().find(|k| k.name() == name).map(|k| k.shared_allowed);
-        for name in ["snapmla_decode_16", "snapmla_decode_32", "snapmla_decode_64"] {
-            assert_eq!(allowed(name), Some(232_448), "{name}");
+        for kind in ["decode", "decode_batch_invariant"] {
+            for rows in [16, 32, 64] {
+                let name = format!("snapmla_{kind}_{rows}");
+                assert_eq!(allowed(&name), Some(232_448), "{name}");
+            }
         }
     }
 
