@@ -97,12 +97,13 @@ impl Context {
         Ok(Info { backend: info.backend, device: info.device_ordinal, parallelism: info.parallelism, name })
     }
 
-    pub fn workspace_size(&self, batch: usize, q_len: usize, heads: usize, max_seq_len: usize) -> Result<u64> {
+    pub fn workspace_size(&self, limits: &DecodeLimits) -> Result<u64> {
         let limits = params!(snapmla_decode_limits {
-            max_batch: batch as u32,
-            max_q_len: q_len as u32,
-            max_heads: heads as u32,
-            max_seq_len: max_seq_len as u32,
+            flags: batch_invariant(limits.batch_invariant),
+            max_batch: limits.batch as u32,
+            max_q_len: limits.q_len as u32,
+            max_heads: limits.heads as u32,
+            max_seq_len: limits.seq_len as u32,
         });
         let mut size = 0;
         // SAFETY: a live handle, a complete struct and a place for the size.
@@ -131,9 +132,19 @@ pub enum Queries<'a> {
     Quantised(&'a QuantisedQueries),
 }
 
+/// The largest call that a workspace is made for.
+pub struct DecodeLimits {
+    pub batch_invariant: bool,
+    pub batch: usize,
+    pub q_len: usize,
+    pub heads: usize,
+    pub seq_len: usize,
+}
+
 /// One decode call; everything is packed.
 pub struct Decode<'a> {
     pub causal: bool,
+    pub batch_invariant: bool,
     pub batch: usize,
     pub q_len: usize,
     pub heads: usize,
@@ -202,7 +213,7 @@ impl Cache {
         expect("out", call.out.len, rows * CONTENT)?;
         expect("lse", call.lse.len, rows)?;
         let mut params = params!(snapmla_decode_params {
-            flags: if call.causal { SNAPMLA_DECODE_CAUSAL } else { 0 },
+            flags: if call.causal { SNAPMLA_DECODE_CAUSAL } else { 0 } | batch_invariant(call.batch_invariant),
             batch: call.batch as u32,
             q_len: call.q_len as u32,
             num_heads: call.heads as u32,
@@ -320,6 +331,10 @@ impl QuantisedQueries {
         // SAFETY: a live handle; the buffers have the lengths that the params say.
         check(unsafe { snapmla_q_quant(context.handle, &params, place.stream()) })
     }
+}
+
+fn batch_invariant(wanted: bool) -> u32 {
+    if wanted { SNAPMLA_DECODE_BATCH_INVARIANT } else { 0 }
 }
 
 fn expect(name: &str, is: usize, wanted: usize) -> Result<()> {

@@ -7,7 +7,7 @@ use half::bf16;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::api::{Cache, Decode, Queries};
+use crate::api::{Cache, Decode, DecodeLimits, Queries};
 use crate::compare::{Comparison, Errors};
 use crate::dump::Dump;
 use crate::engine::{self, Device, Engine};
@@ -132,7 +132,13 @@ fn decode(engine: &Engine, dump: &Dump, causal: bool) -> Result<Vec<bf16>> {
     let (content, rope) = (place.upload(&dump.tokens.content)?, place.upload(&dump.tokens.rope)?);
     cache.append(content.all().into(), rope.all().into(), place.upload(&slots)?.all())?;
     let block_table = place.upload(&(0..pages as i32).collect::<Vec<_>>())?;
-    let workspace = engine.context.workspace_size(1, QUERIES_A_CALL, heads.min(MAX_HEADS), pages * PAGE_SIZE)?;
+    let workspace = engine.context.workspace_size(&DecodeLimits {
+        batch_invariant: false,
+        batch: 1,
+        q_len: QUERIES_A_CALL,
+        heads: heads.min(MAX_HEADS),
+        seq_len: pages * PAGE_SIZE,
+    })?;
     let workspace = place.buffer(workspace as usize)?;
 
     let mut answers = vec![bf16::NAN; queries * heads * CONTENT];
@@ -153,6 +159,7 @@ fn decode(engine: &Engine, dump: &Dump, causal: bool) -> Result<Vec<bf16>> {
             let lse: Buffer<f32> = place.buffer(rows.len())?;
             cache.decode(&Decode {
                 causal,
+                batch_invariant: false,
                 batch: 1,
                 q_len,
                 heads: call_heads,

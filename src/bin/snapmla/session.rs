@@ -2,7 +2,7 @@
 
 use half::bf16;
 
-use crate::api::{Cache, Decode, Queries};
+use crate::api::{Cache, Decode, DecodeLimits, Queries};
 use crate::engine::Engine;
 use crate::failure::{Failure, Result};
 use crate::layer::{CONTENT, ROPE, Rows};
@@ -54,8 +54,13 @@ impl<'e> Session<'e> {
         let cache = Cache::create(&engine.context, &engine.place, PAGE_SIZE, pages)?;
         let mut free_pages: Vec<i32> = (0..pages as i32).collect();
         rng.shuffle(&mut free_pages);
-        let workspace =
-            engine.context.workspace_size(limits.sequences, limits.q_len, limits.heads, max_pages * PAGE_SIZE)?;
+        let workspace = engine.context.workspace_size(&DecodeLimits {
+            batch_invariant: false,
+            batch: limits.sequences,
+            q_len: limits.q_len,
+            heads: limits.heads,
+            seq_len: max_pages * PAGE_SIZE,
+        })?;
         let text_len = text.rope.len() / ROPE;
         Ok(Self {
             engine,
@@ -123,6 +128,7 @@ impl<'e> Session<'e> {
     pub fn decode(&self, queries: Queries, q_len: usize, heads: usize, scale: f32, output: &Output) -> Result<()> {
         self.cache.decode(&Decode {
             causal: true,
+            batch_invariant: false,
             batch: self.sequences.len(),
             q_len,
             heads,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::clock::{Method, Timing};
 use super::pool::Pool;
 use super::shapes::Shape;
-use crate::api::{Decode, Queries};
+use crate::api::{Decode, DecodeLimits, Queries};
 use crate::engine::Engine;
 use crate::failure::Result;
 use crate::layer::{CONTENT, Layer, ROPE, SOFTMAX_SCALE};
@@ -51,7 +51,14 @@ impl Ceilings {
     }
 }
 
-pub fn measure(engine: &Engine, pool: &Pool, method: &Method, shape: &Shape, ceilings: &Ceilings) -> Result<Line> {
+pub fn measure(
+    engine: &Engine,
+    pool: &Pool,
+    method: &Method,
+    shape: &Shape,
+    batch_invariant: bool,
+    ceilings: &Ceilings,
+) -> Result<Line> {
     let place = &engine.place;
     let page_size = pool.cache.page_size;
     let max_pages = shape.length.div_ceil(page_size);
@@ -63,11 +70,18 @@ pub fn measure(engine: &Engine, pool: &Pool, method: &Method, shape: &Shape, cei
     let (content, rope) = (place.upload(&narrow(&rows.content))?, place.upload(&narrow(&rows.rope))?);
     let out: Buffer<bf16> = place.buffer(shape.rows() * CONTENT)?;
     let lse: Buffer<f32> = place.buffer(shape.rows())?;
-    let workspace = engine.context.workspace_size(shape.batch, shape.q_len, shape.heads, max_pages * page_size)?;
+    let workspace = engine.context.workspace_size(&DecodeLimits {
+        batch_invariant,
+        batch: shape.batch,
+        q_len: shape.q_len,
+        heads: shape.heads,
+        seq_len: max_pages * page_size,
+    })?;
     let workspace = place.buffer(workspace as usize)?;
     let timing = method.measure(place, |call| {
         pool.cache.decode(&Decode {
             causal: shape.q_len > 1,
+            batch_invariant,
             batch: shape.batch,
             q_len: shape.q_len,
             heads: shape.heads,

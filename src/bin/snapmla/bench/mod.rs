@@ -56,6 +56,9 @@ pub struct Bench {
     /// Least megabytes of the pool that calls draw their pages from [default: 1351 on CUDA, 400 on the CPU]
     #[arg(long, value_name = "MB")]
     pool: Option<usize>,
+    /// Decode so that a row's bits do not depend on the rest of its batch
+    #[arg(long)]
+    batch_invariant: bool,
     /// Seconds of load before a CUDA number is taken
     #[arg(long, value_name = "S", default_value_t = 2.0)]
     warm: f64,
@@ -87,6 +90,7 @@ pub struct Numbers {
     command: String,
     device: Device,
     page_size: usize,
+    batch_invariant: bool,
     method: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     ceilings: Option<Ceilings>,
@@ -130,6 +134,7 @@ pub fn bench(options: &engine::Options, args: &Bench) -> Result<Report> {
         command: std::env::args().collect::<Vec<_>>().join(" "),
         device: engine.device(),
         page_size: args.page_size,
+        batch_invariant: args.batch_invariant,
         method: method.text(engine.on_gpu()),
         ceilings: None,
         decode: Vec::new(),
@@ -154,7 +159,7 @@ pub fn bench(options: &engine::Options, args: &Bench) -> Result<Report> {
         numbers.ceilings = Some(ceilings);
         for shape in &shapes {
             bar.set_message(shape.to_string());
-            numbers.decode.push(decode::measure(&engine, &pool, &method, shape, &ceilings)?);
+            numbers.decode.push(decode::measure(&engine, &pool, &method, shape, args.batch_invariant, &ceilings)?);
             bar.inc(1);
         }
     }
