@@ -2,6 +2,8 @@
 #pragma once
 
 #include "layout.cuh"
+#include "ptx/named_barrier.cuh"
+#include "ptx/shared.cuh"
 #include "ptx/types.cuh"
 
 namespace snapmla {
@@ -47,6 +49,20 @@ enum Barrier : int {
     SCORE_BOTH = 11,       // both score warpgroups                                      (256)
     VALUE_BOTH = 12,       // both value warpgroups                                      (256)
 };
+
+// One thread.
+__device__ __forceinline__ void init_named_barriers() {
+    for (int group = 0; group < 2; ++group) {
+        named_barrier_init(P_READY + group, WARPGROUP + VALUE_THREADS);
+        named_barrier_init(P_FREE + group, WARPGROUP + VALUE_THREADS);
+        named_barrier_init(REFERENCE_PASSED + group, SCORE_THREADS);
+        named_barrier_init(SCORE_GROUP + group, WARPGROUP);
+    }
+    named_barrier_init(STATS_READY, SCORE_THREADS + VALUE_THREADS);
+    named_barrier_init(STATS_FREE, SCORE_THREADS + VALUE_THREADS);
+    named_barrier_init(SCORE_BOTH, SCORE_THREADS);
+    named_barrier_init(VALUE_BOTH, VALUE_THREADS);
+}
 
 // A run of tiles of one sequence for one worker.
 struct alignas(8) Segment {
@@ -141,7 +157,6 @@ struct FixedSplitsMemory : SharedMemory<ROWS> {
     Split fixed_merges[FIXED_MERGES];
 };
 
-constexpr u32 MAX_SHARED = 232448;  // 227 KB is all that a block gets
 static_assert(sizeof(FixedSplitsMemory<16>) <= MAX_SHARED && sizeof(FixedSplitsMemory<32>) <= MAX_SHARED &&
                   sizeof(FixedSplitsMemory<64>) <= MAX_SHARED,
               "a block's shared memory");

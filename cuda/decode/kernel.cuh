@@ -14,6 +14,7 @@
 #include "ptx/barrier.cuh"
 #include "ptx/grid.cuh"
 #include "ptx/grid_barrier.cuh"
+#include "ptx/named_barrier.cuh"
 #include "ptx/registers.cuh"
 
 namespace snapmla {
@@ -23,6 +24,7 @@ __device__ __forceinline__ void init_shared(Shared& smem) {
     if (threadIdx.x == 0) {
         for (int i = 0; i < Shared::STAGES; ++i) mbarrier_init(shared_address(&smem.full[i]), 1);
         mbarrier_init(shared_address(&smem.merged), 1);
+        init_named_barriers();
         fence_mbarrier_init();
     }
     if (threadIdx.x < 2) smem.rescaled[threadIdx.x] = 0;
@@ -39,7 +41,7 @@ template <class Shared>
 __device__ __forceinline__ void value_segments(const DecodeArgs& args, Shared& smem) {
     constexpr int ROWS = Shared::ROWS;
     // The first queries have left the last two stages.
-    if (warp_uniform(threadIdx.x / WARP) == SCORE_THREADS / WARP && smem.segments[0].tiles != 0) {
+    if (brings_tiles(args) && smem.segments[0].tiles != 0) {
         constexpr u32 STAGES = Shared::STAGES;
         issue_tiles(args, smem, STAGES - 2, STAGES, look_up_tiles(args, smem, STAGES - 2));
     }
@@ -140,11 +142,11 @@ __device__ __forceinline__ void decode(const DecodeArgs& args) {
     make_plan(args, smem);
     if (smem.segments[0].tiles != 0) {
         // Page ids are asked for before the queries, pages after them.
-        const bool brings_tiles = threadIdx.x / WARP == SCORE_THREADS / WARP;
+        const bool brings = threadIdx.x >= SCORE_THREADS && brings_tiles(args);
         Lookup lookup{};
-        if (brings_tiles) lookup = look_up_tiles(args, smem, 0);
+        if (brings) lookup = look_up_tiles(args, smem, 0);
         const auto bring_tiles = [&] {
-            if (brings_tiles) issue_tiles(args, smem, 0, Shared::STAGES - 2, lookup);
+            if (brings) issue_tiles(args, smem, 0, Shared::STAGES - 2, lookup);
         };
         if (stages_queries(args)) {
             load_first_queries(args, smem, block_row_group(args) * ROWS, bring_tiles);

@@ -1,6 +1,6 @@
 // Bringing pages into shared memory.
 //
-// Tiles (content, rope and scales) go through a ring of stages. A value warp refills a stage as soon as its warpgroups have
+// Tiles (content, rope and scales) go through a ring of stages. Value warps refill a stage as soon as their warpgroups have
 // read it, with the tile that many on; a deeper prefetch would gain nothing, since everything a block asks for later, its
 // next queries say, waits behind it. Page ids are looked up by the score warpgroups, a round earlier, and handed on
 // through a ring. Tiles are numbered on through the segments, so all this runs on from one to the next.
@@ -60,7 +60,19 @@ __device__ __forceinline__ Lookup look_up(const DecodeArgs& args, const Shared& 
     return {u32(load_i32(reinterpret_cast<const i32*>(row) + column)), offset};
 }
 
-// One tile into `stage`. A whole warp: lane l has piece l of the tile if `holds`.
+__device__ __forceinline__ u32 value_warp() { return warp_uniform(threadIdx.x / WARP) - SCORE_THREADS / WARP; }
+
+// A page that is a tile is one copy, by the first value warp: sliced among warps it comes no sooner. Of smaller pages'
+// many copies value warp b issues those of column block b, and the one after the last block the scales: a warp issues
+// them one after the other, 40 cycles each.
+constexpr u32 PIECE_SLICES = 6;
+
+// Whether this warp, a value warp, copies anything.
+__device__ __forceinline__ bool brings_tiles(const DecodeArgs& args) {
+    return value_warp() < (args.page_size == TILE_TOKENS ? 1 : PIECE_SLICES);
+}
+
+// This warp's share of one tile into `stage`, for a warp that brings tiles: lane l has piece l of the tile if `holds`.
 template <class Shared>
 __device__ __forceinline__ void issue_tile(const DecodeArgs& args, Shared& smem, u32 stage, u32 piece, bool holds, u32 index) {
     const u32 barrier = shared_address(&smem.full[stage]), to = shared_address(&smem.stages[stage]);
@@ -72,23 +84,24 @@ __device__ __forceinline__ void issue_tile(const DecodeArgs& args, Shared& smem,
         if (piece != NO_PIECE) bulk_copy_g2s(to, args.pages + i64(piece) * args.page_stride, PAGE_BYTES, barrier);
         return;
     }
+    // The others' bytes may come before the first warp announces them: the phase waits for its arrival.
+    const u32 slice = value_warp();
     const bool copies = holds && piece < NO_PIECE;
     const u32 rows = piece_rows(args), pieces = args.page_size / rows;
-    const u32 bytes = __popc(__ballot_sync(~0u, copies)) * rows * RECORD_BYTES;
-    if (holds && index == 0 && piece != NO_TILE) mbarrier_arrive_expect_tx(barrier, bytes);
-    __syncwarp();
+    if (slice == 0) {
+        const u32 bytes = __popc(__ballot_sync(~0u, copies)) * rows * RECORD_BYTES;
+        if (holds && index == 0 && piece != NO_TILE) mbarrier_arrive_expect_tx(barrier, bytes);
+        __syncwarp();
+    }
     if (!copies) return;
     const u32 page = piece / pieces, row = (piece - page * pieces) * rows;
-    const u8* from = args.pages + i64(page) * args.page_stride;
-#pragma unroll 1
-    for (u32 block = 0; block < 5; ++block) {
-        bulk_copy_g2s(to + block * BLOCK_BYTES + index * rows * ROW_BYTES,
-                      from + (i64(block) * args.page_size + row) * ROW_BYTES, rows * ROW_BYTES, barrier);
-    }
-    bulk_copy_g2s(to + KEY_BYTES + index * rows * 4, from + i64(args.page_size) * (5 * ROW_BYTES) + row * 4, rows * 4, barrier);
+    const u8* block = args.pages + i64(page) * args.page_stride + i64(slice) * args.page_size * ROW_BYTES;
+    // The scales lie behind the last block, in a page as in a stage.
+    const u32 row_bytes = slice < PIECE_SLICES - 1 ? ROW_BYTES : 4;
+    bulk_copy_g2s(to + slice * BLOCK_BYTES + index * rows * row_bytes, block + row * row_bytes, rows * row_bytes, barrier);
 }
 
-// Tiles first…last-1 of the block, up to four: one warp, whose lane 8t + i has piece i of the t-th of them.
+// Tiles first…last-1 of the block, up to four: a warp that brings tiles, whose lane 8t + i has piece i of the t-th of them.
 template <class Shared>
 __device__ __forceinline__ Lookup look_up_tiles(const DecodeArgs& args, const Shared& smem, u32 first) {
     const u32 lane = threadIdx.x % WARP;

@@ -10,6 +10,7 @@
 #include "decode/rows.cuh"
 #include "decode/wide.cuh"
 #include "ptx/barrier.cuh"
+#include "ptx/named_barrier.cuh"
 #include "ptx/warp.cuh"
 #include "ptx/wgmma.cuh"
 

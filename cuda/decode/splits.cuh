@@ -6,6 +6,7 @@
 #include "decode/partials.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/bulk_copy.cuh"
+#include "ptx/named_barrier.cuh"
 #include "ptx/shared.cuh"
 
 namespace snapmla {

@@ -10,8 +10,8 @@
 
 #include "decode/config.cuh"
 #include "decode/pages.cuh"
-#include "ptx/barrier.cuh"
 #include "ptx/matrix.cuh"
+#include "ptx/named_barrier.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/wgmma.cuh"
 
@@ -97,7 +97,7 @@ __device__ __forceinline__ void accumulate_segment(const DecodeArgs& args, Share
             if (m == 3) {
                 bar_sync(P_READY + (buffer ^ 1), WARPGROUP + VALUE_THREADS);
                 // Here both warpgroups have had this tile's last fragments: its stage is free.
-                if (warp_uniform(threadIdx.x / WARP) == SCORE_THREADS / WARP) {
+                if (brings_tiles(args)) {
                     const u32 piece = smem.pieces[(tile + STAGES) % PIECE_RING][lane % MAX_PIECES];
                     issue_tile(args, smem, tile % STAGES, piece, lane < int(MAX_PIECES), lane);
                 }

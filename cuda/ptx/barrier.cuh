@@ -1,19 +1,9 @@
-// Named barriers, mbarriers and proxy fences: one instruction a function.
+// mbarriers and proxy fences: one instruction a function.
 #pragma once
 
 #include "ptx/types.cuh"
 
 namespace snapmla {
-
-// Waits until `threads` threads have synced or arrived at named barrier `id`.
-__device__ __forceinline__ void bar_sync(int id, int threads) {
-    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
-
-// Counts this warp in at named barrier `id` and goes on.
-__device__ __forceinline__ void bar_arrive(int id, int threads) {
-    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
 
 __device__ __forceinline__ void mbarrier_init(u32 barrier, u32 arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
