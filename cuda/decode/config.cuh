@@ -1,9 +1,7 @@
-// Sizes, roles, barriers and the shared-memory map of the decode kernel.
+// Sizes, roles and the shared-memory map of the decode kernel.
 #pragma once
 
 #include "layout.cuh"
-#include "ptx/named_barrier.cuh"
-#include "ptx/shared.cuh"
 #include "ptx/types.cuh"
 
 namespace snapmla {
@@ -37,32 +35,6 @@ constexpr float NO_REFERENCE = -1e30f;
 __device__ __forceinline__ bool strays(float octaves) { return octaves > 8.f || octaves < 1.f; }
 // exp2 is not tried on logits that may be this far above the reference: at 128 it overflows.
 constexpr float OVERFLOW_OCTAVES = 100.f;
-
-// Named barriers. 0 is __syncthreads.
-enum Barrier : int {
-    P_READY = 1,           // 1, 2: a score warpgroup has written P of its tile          (128 + 256 threads)
-    P_FREE = 3,            // 3, 4: the value warpgroups have read it                    (128 + 256)
-    STATS_READY = 5,       // references and sums of a finished segment are there        (256 + 256)
-    STATS_FREE = 6,        // the value warpgroups have read them                        (256 + 256)
-    REFERENCE_PASSED = 7,  // 7, 8: references as left by this score warpgroup's tile    (128 + 128)
-    SCORE_GROUP = 9,       // 9, 10: one score warpgroup                                 (128)
-    SCORE_BOTH = 11,       // both score warpgroups                                      (256)
-    VALUE_BOTH = 12,       // both value warpgroups                                      (256)
-};
-
-// One thread.
-__device__ __forceinline__ void init_named_barriers() {
-    for (int group = 0; group < 2; ++group) {
-        named_barrier_init(P_READY + group, WARPGROUP + VALUE_THREADS);
-        named_barrier_init(P_FREE + group, WARPGROUP + VALUE_THREADS);
-        named_barrier_init(REFERENCE_PASSED + group, SCORE_THREADS);
-        named_barrier_init(SCORE_GROUP + group, WARPGROUP);
-    }
-    named_barrier_init(STATS_READY, SCORE_THREADS + VALUE_THREADS);
-    named_barrier_init(STATS_FREE, SCORE_THREADS + VALUE_THREADS);
-    named_barrier_init(SCORE_BOTH, SCORE_THREADS);
-    named_barrier_init(VALUE_BOTH, VALUE_THREADS);
-}
 
 // A run of tiles of one sequence for one worker.
 struct alignas(8) Segment {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "decode/args.cuh"
+#include "decode/barriers.cuh"
 #include "decode/config.cuh"
 #include "decode/output.cuh"
 #include "decode/pages.cuh"
@@ -14,7 +15,6 @@
 #include "ptx/barrier.cuh"
 #include "ptx/grid.cuh"
 #include "ptx/grid_barrier.cuh"
-#include "ptx/named_barrier.cuh"
 #include "ptx/registers.cuh"
 
 namespace snapmla {

@@ -3,13 +3,13 @@
 // largest fused probability is in the window, and look for its maximum only when it is not.
 #pragma once
 
+#include "decode/barriers.cuh"
 #include "decode/config.cuh"
 #include "decode/mask.cuh"
 #include "decode/rows.cuh"
 #include "ptx/convert.cuh"
 #include "ptx/math.cuh"
 #include "ptx/matrix.cuh"
-#include "ptx/named_barrier.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/warp.cuh"
 #include "ptx/wgmma.cuh"

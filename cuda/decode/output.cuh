@@ -1,6 +1,7 @@
 // Where finished rows go: the caller's tensors; and where unfinished ones go: the workspace.
 #pragma once
 
+#include "decode/barriers.cuh"
 #include "decode/config.cuh"
 #include "decode/rows.cuh"
 #include "decode/value.cuh"

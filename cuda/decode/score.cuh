@@ -1,6 +1,7 @@
 // The score warpgroups: logits, softmax, and P for the value warpgroups. They take alternate tiles.
 #pragma once
 
+#include "decode/barriers.cuh"
 #include "decode/config.cuh"
 #include "decode/mask.cuh"
 #include "decode/narrow.cuh"
@@ -10,7 +11,6 @@
 #include "decode/rows.cuh"
 #include "decode/wide.cuh"
 #include "ptx/barrier.cuh"
-#include "ptx/named_barrier.cuh"
 #include "ptx/warp.cuh"
 #include "ptx/wgmma.cuh"
 

@@ -1,12 +1,12 @@
 // Merging the splits of a sequence: every worker that had a split merges an equal share of the rows' items.
 #pragma once
 
+#include "decode/barriers.cuh"
 #include "decode/config.cuh"
 #include "decode/output.cuh"
 #include "decode/partials.cuh"
 #include "ptx/barrier.cuh"
 #include "ptx/bulk_copy.cuh"
-#include "ptx/named_barrier.cuh"
 #include "ptx/shared.cuh"
 
 namespace snapmla {

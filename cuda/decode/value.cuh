@@ -8,10 +8,10 @@
 // cores add with about 14 bits, and a chain of 64k tokens left in place loses a third of a value's mean.
 #pragma once
 
+#include "decode/barriers.cuh"
 #include "decode/config.cuh"
 #include "decode/pages.cuh"
 #include "ptx/matrix.cuh"
-#include "ptx/named_barrier.cuh"
 #include "ptx/shared.cuh"
 #include "ptx/wgmma.cuh"
 

@@ -5,8 +5,6 @@
 
 namespace snapmla {
 
-constexpr u32 MAX_SHARED = 232448;  // 227 KB is all that a block gets
-
 __device__ __forceinline__ u32 shared_address(const void* p) {
     return u32(__cvta_generic_to_shared(p));
 }

@@ -22,5 +22,6 @@ struct alignas(16) U32x4 {
 };
 
 constexpr u32 WARP = 32;
+constexpr u32 MAX_SHARED = 232448;  // bytes of shared memory: 227 KB is all that a block gets
 
 }  // namespace snapmla
