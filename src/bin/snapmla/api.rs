@@ -164,21 +164,44 @@ pub struct Decode<'a> {
     pub workspace: &'a Buffer<u8>,
 }
 
-/// A paged cache of one layer, and the memory it lives in.
+/// One layer of a paged cache.
 pub struct Cache {
+    shared: Rc<AllLayers>,
+    layer: i32,
+    pub page_size: usize,
+    /// Of the layer.
+    pub pages: usize,
+}
+
+/// The cache's handle, and the memory it lives in.
+struct AllLayers {
     context: Rc<Context>,
     place: Place,
     handle: *mut snapmla_cache,
-    pub page_size: usize,
-    pub pages: usize,
     /// Freed after the handle.
     _memory: Buffer<u8>,
 }
 
 impl Cache {
+    /// The only layer of a cache.
     pub fn create(context: &Rc<Context>, place: &Place, page_size: usize, pages: usize) -> Result<Self> {
-        let mut params =
-            params!(snapmla_cache_params { page_size: page_size as u32, num_layers: 1, num_pages: pages as i64 });
+        let mut layers = Self::create_layers(context, place, 1, page_size, pages)?;
+        Ok(layers.remove(0))
+    }
+
+    /// Every layer of a cache with `pages` pages in each.
+    pub fn create_layers(
+        context: &Rc<Context>,
+        place: &Place,
+        layers: usize,
+        page_size: usize,
+        pages: usize,
+    ) -> Result<Vec<Self>> {
+        let mut params = params!(snapmla_cache_params {
+            page_size: page_size as u32,
+            num_layers: layers as u32,
+            num_pages: pages as i64,
+        });
         let mut size = 0;
         // SAFETY: a complete struct and a place for the size.
         check(unsafe { snapmla_cache_size(&params, &mut size) })?;
@@ -188,7 +211,9 @@ impl Cache {
         let mut handle = null_mut();
         // SAFETY: the memory is as large as the library asked, and lives in the cache made here.
         check(unsafe { snapmla_cache_init(context.handle, &params, place.stream(), &mut handle) })?;
-        Ok(Self { context: context.clone(), place: place.clone(), handle, page_size, pages, _memory: memory })
+        let shared = AllLayers { context: context.clone(), place: place.clone(), handle, _memory: memory };
+        let shared = Rc::new(shared);
+        Ok((0..layers as i32).map(|layer| Self { shared: shared.clone(), layer, page_size, pages }).collect())
     }
 
     /// Quantises tokens [n][512] and [n][64] into `slots` [n].
@@ -196,14 +221,16 @@ impl Cache {
         expect("content", content.len, slots.len * CONTENT)?;
         expect("rope", rope.len, slots.len * ROPE)?;
         let params = params!(snapmla_k_append_params {
+            layer: self.layer,
             dtype: content.dtype,
             num_tokens: slots.len as i64,
             content: content.pointer,
             rope: rope.pointer,
             slots: slots.pointer(),
         });
+        let shared = &self.shared;
         // SAFETY: live handles; the buffers have the lengths that the params say.
-        check(unsafe { snapmla_k_append(self.context.handle, self.handle, &params, self.place.stream()) })
+        check(unsafe { snapmla_k_append(shared.context.handle, shared.handle, &params, shared.place.stream()) })
     }
 
     pub fn decode(&self, call: &Decode) -> Result<()> {
@@ -213,6 +240,7 @@ impl Cache {
         expect("out", call.out.len, rows * CONTENT)?;
         expect("lse", call.lse.len, rows)?;
         let mut params = params!(snapmla_decode_params {
+            layer: self.layer,
             flags: if call.causal { SNAPMLA_DECODE_CAUSAL } else { 0 } | batch_invariant(call.batch_invariant),
             batch: call.batch as u32,
             q_len: call.q_len as u32,
@@ -242,8 +270,9 @@ impl Cache {
                 params.q_scale = queries.scale.pointer();
             }
         }
+        let shared = &self.shared;
         // SAFETY: live handles; the buffers have the lengths that the params say.
-        check(unsafe { snapmla_decode(self.context.handle, self.handle, &params, self.place.stream()) })
+        check(unsafe { snapmla_decode(shared.context.handle, shared.handle, &params, shared.place.stream()) })
     }
 
     /// Reads the records at `slots` [n] back into [n][512] and [n][64].
@@ -258,7 +287,7 @@ impl Cache {
     pub fn fetch_prefix(&self, pages: Slice<i32>, tokens: usize, content: Floats, rope: Floats) -> Result<()> {
         expect("content", content.len, tokens * CONTENT)?;
         expect("rope", rope.len, tokens * ROPE)?;
-        let cu_tokens = self.place.upload(&[0, tokens as i32])?;
+        let cu_tokens = self.shared.place.upload(&[0, tokens as i32])?;
         let params = params!(snapmla_fetch_params {
             num_tokens: tokens as i64,
             block_table: pages.pointer(),
@@ -270,26 +299,30 @@ impl Cache {
     }
 
     fn fetch(&self, mut params: snapmla_fetch_params, content: Floats, rope: Floats) -> Result<()> {
+        params.layer = self.layer;
         params.dtype = content.dtype;
         params.content = content.pointer;
         params.rope = rope.pointer;
+        let shared = &self.shared;
         // SAFETY: live handles; the callers checked the buffers.
-        check(unsafe { snapmla_fetch_dequant(self.context.handle, self.handle, &params, self.place.stream()) })
+        check(unsafe { snapmla_fetch_dequant(shared.context.handle, shared.handle, &params, shared.place.stream()) })
     }
 
     pub fn copy_records(&self, from: Slice<i64>, to: Slice<i64>) -> Result<()> {
         expect("dst_slots", to.len, from.len)?;
         let params = params!(snapmla_records_copy_params {
+            layer: self.layer,
             num_records: from.len as i64,
             src_slots: from.pointer(),
             dst_slots: to.pointer(),
         });
+        let shared = &self.shared;
         // SAFETY: live handles; the buffers have the lengths that the params say.
-        check(unsafe { snapmla_records_copy(self.context.handle, self.handle, &params, self.place.stream()) })
+        check(unsafe { snapmla_records_copy(shared.context.handle, shared.handle, &params, shared.place.stream()) })
     }
 }
 
-impl Drop for Cache {
+impl Drop for AllLayers {
     fn drop(&mut self) {
         let _ = self.place.synchronize();
         // SAFETY: the handle is destroyed once; the memory is freed after it.

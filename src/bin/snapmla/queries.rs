@@ -1,5 +1,7 @@
 //! Queries for the sequences of a session: raw, and as the library quantises them.
 
+use std::ops::Range;
+
 use half::bf16;
 
 use crate::api::{QuantisedQueries, Queries};
@@ -34,7 +36,12 @@ impl QuerySet {
     }
 
     pub fn raw(&self) -> Queries<'_> {
-        Queries::Raw { content: self.content.all().into(), rope: self.rope.all().into() }
+        self.raw_rows(0..self.rope.len() / ROPE)
+    }
+
+    pub fn raw_rows(&self, rows: Range<usize>) -> Queries<'_> {
+        let part = |width: usize| rows.start * width..rows.end * width;
+        Queries::Raw { content: self.content.slice(part(CONTENT)).into(), rope: self.rope.slice(part(ROPE)).into() }
     }
 
     pub fn quantised(&self) -> Queries<'_> {

@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::rng::Rng;
 use crate::session::{Limits, Output, Session};
 use crate::table::{Facts, duration, flop_rate, grouped, rate};
-use crate::verify::{Measured, Verification, check_prefix};
+use crate::verify::{Bounds, Measured, Verification, check_prefix};
 
 const SEED: u64 = 1;
 /// Query tokens of the last step, as multi-token prediction asks them.
@@ -44,20 +44,6 @@ pub struct Shape {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     steps: Option<u32>,
 }
-
-/// How far from f64 an answer may be.
-struct Bounds {
-    /// Of the decode, over what the cache holds.
-    decode: f64,
-    lse: f64,
-    /// Of the whole, quantisation of queries and cache included.
-    whole: f64,
-    whole_lse: f64,
-}
-
-/// The CPU's sums are f32; the GPU's tensor cores add with fewer bits.
-const CPU_BOUNDS: Bounds = Bounds { decode: 3e-2, lse: 1e-5, whole: 1e-1, whole_lse: 5e-2 };
-const CUDA_BOUNDS: Bounds = Bounds { decode: 4e-2, lse: 6e-3, whole: 1e-1, whole_lse: 5e-2 };
 
 #[derive(Serialize)]
 struct Numbers {
@@ -156,7 +142,7 @@ pub fn run(options: &engine::Options, shape: &Shape) -> Result<Report> {
     let ceiling = ceiling::measure(&engine)?;
     bar.finish_and_clear();
 
-    let bounds = if gpu { CUDA_BOUNDS } else { CPU_BOUNDS };
+    let bounds = Bounds::of(&engine);
     let (decode_error, whole_error) = (verification.decode.measured(), verification.whole.measured());
     let broken = bounds.broken(&decode_error, &whole_error);
     let decode_bytes_per_s = bytes as f64 / decode_s;
@@ -182,7 +168,7 @@ pub fn run(options: &engine::Options, shape: &Shape) -> Result<Report> {
         prefix_relative_l2: prefix.errors().relative_l2,
         passed: broken.is_none(),
     };
-    let mut report = Report::new(facts(&numbers, &bounds), &numbers)?;
+    let mut report = Report::new(facts(&numbers, bounds), &numbers)?;
     report.broken = broken;
     Ok(report)
 }
@@ -200,19 +186,6 @@ fn time_calls(engine: &Engine, session: &Session, queries: &QuerySet, heads: usi
     };
     let first = time(1)?;
     time(((1.0 / first) as usize).clamp(1, TIMED_CALLS))
-}
-
-impl Bounds {
-    fn broken(&self, decode: &Measured, whole: &Measured) -> Option<String> {
-        let bounds = [
-            ("relative L2 of the decode", decode.out.relative_l2, self.decode),
-            ("log-sum-exp error of the decode", decode.lse, self.lse),
-            ("relative L2 against the original tokens", whole.out.relative_l2, self.whole),
-            ("log-sum-exp error against the original tokens", whole.lse, self.whole_lse),
-        ];
-        let (name, is, bound) = bounds.into_iter().find(|(_, is, bound)| is.is_nan() || is > bound)?;
-        Some(format!("{name} is {is:.2e}, above its bound of {bound:.0e}"))
-    }
 }
 
 fn facts(n: &Numbers, bounds: &Bounds) -> Facts {

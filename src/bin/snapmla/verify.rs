@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::compare::{Comparison, Errors};
+use crate::engine::Engine;
 use crate::failure::{Failure, Result};
 use crate::layer::{CONTENT, Rows};
 use crate::queries::QuerySet;
@@ -14,6 +15,48 @@ use crate::session::{Output, Session};
 /// Sequences looked at in one verification, and rows of each.
 const SEQUENCES: usize = 2;
 const ROWS: usize = 8;
+
+/// How far from f64 an answer may be.
+pub struct Bounds {
+    /// Of the decode, over what the cache holds.
+    pub decode: f64,
+    pub lse: f64,
+    /// Of the whole, quantisation of queries and cache included.
+    pub whole: f64,
+    pub whole_lse: f64,
+}
+
+/// The CPU's sums are f32; the GPU's tensor cores add with fewer bits.
+const CPU_BOUNDS: Bounds = Bounds { decode: 3e-2, lse: 1e-5, whole: 1e-1, whole_lse: 5e-2 };
+const CUDA_BOUNDS: Bounds = Bounds { decode: 4e-2, lse: 6e-3, whole: 1e-1, whole_lse: 5e-2 };
+
+impl Bounds {
+    pub fn of(engine: &Engine) -> &'static Self {
+        if engine.on_gpu() { &CUDA_BOUNDS } else { &CPU_BOUNDS }
+    }
+
+    /// The first bound that does not hold.
+    pub fn broken(&self, decode: &Measured, whole: &Measured) -> Option<String> {
+        let whole_bounds = [
+            ("relative L2 against the original tokens", whole.out.relative_l2, self.whole),
+            ("log-sum-exp error against the original tokens", whole.lse, self.whole_lse),
+        ];
+        self.decode_broken(decode).or_else(|| first_broken(&whole_bounds))
+    }
+
+    pub fn decode_broken(&self, decode: &Measured) -> Option<String> {
+        first_broken(&[
+            ("relative L2 of the decode", decode.out.relative_l2, self.decode),
+            ("log-sum-exp error of the decode", decode.lse, self.lse),
+        ])
+    }
+}
+
+/// Of (name, value, bound).
+fn first_broken(bounds: &[(&str, f64, f64)]) -> Option<String> {
+    let (name, is, bound) = bounds.iter().find(|(_, is, bound)| is.is_nan() || is > bound)?;
+    Some(format!("{name} is {is:.2e}, above its bound of {bound:.0e}"))
+}
 
 /// How far one kind of answer is from the reference.
 #[derive(Default, Clone, Copy)]
@@ -31,7 +74,20 @@ pub struct Measured {
 }
 
 impl Distance {
-    fn add(&mut self, other: &Self) {
+    /// Of one row's answer from attention over the first `count` of `tokens`.
+    pub fn of_row(
+        query: (&[f32], &[f32]),
+        tokens: &Rows,
+        count: usize,
+        scale: f32,
+        (out, lse): (&[f64], f64),
+    ) -> Self {
+        let answer = attend(query, tokens, count, scale);
+        let lse = (lse - answer.lse).abs() / answer.peak.max(1.0);
+        Self { sums: Comparison::of(out.iter().copied(), &answer.out), lse }
+    }
+
+    pub fn add(&mut self, other: &Self) {
         self.sums.add(&other.sums);
         // Not f64::max, which would drop a NaN.
         if other.lse.is_nan() || other.lse > self.lse {
@@ -82,9 +138,7 @@ impl Verification {
                 .par_iter()
                 .map(|(row, count, out, lse)| {
                     let from = |queries: &Rows, tokens: &Rows| {
-                        let answer = attend(queries.row(*row), tokens, *count, scale);
-                        let lse = (lse - answer.lse).abs() / answer.peak.max(1.0);
-                        Distance { sums: Comparison::of(out.iter().copied(), &answer.out), lse }
+                        Distance::of_row(queries.row(*row), tokens, *count, scale, (out, *lse))
                     };
                     (from(dequantised, &fetched), from(raw, &original))
                 })

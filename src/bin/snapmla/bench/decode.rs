@@ -59,32 +59,64 @@ pub fn measure(
     batch_invariant: bool,
     ceilings: &Ceilings,
 ) -> Result<Line> {
+    let lengths = vec![shape.length; shape.batch];
+    let timing = time(engine, pool, method, &lengths, (shape.heads, shape.q_len), batch_invariant)?;
+    let floor = ceilings.floor(shape);
+    Ok(Line {
+        shape: *shape,
+        timing,
+        tflops: flops(shape) / timing.median * 1e-12,
+        bytes_per_s: (shape.tokens() * RECORD_BYTES) as f64 / timing.median,
+        floor,
+        share_of_floor: floor / timing.median,
+    })
+}
+
+/// A call over sequences of these lengths.
+pub fn time(
+    engine: &Engine,
+    pool: &Pool,
+    method: &Method,
+    lengths: &[usize],
+    (heads, q_len): (usize, usize),
+    batch_invariant: bool,
+) -> Result<Timing> {
     let place = &engine.place;
-    let page_size = pool.cache.page_size;
-    let max_pages = shape.length.div_ceil(page_size);
-    let table_len = shape.batch * max_pages;
-    let tables = place.upload(&pool.random_pages(method.calls, table_len))?;
-    let seq_lens = place.upload(&vec![shape.length as i32; shape.batch])?;
-    let rows = Layer::new(2, shape.heads, SOFTMAX_SCALE).queries(0, shape.batch * shape.q_len);
+    let (page_size, batch) = (pool.cache.page_size, lengths.len());
+    let pages: Vec<usize> = lengths.iter().map(|length| length.div_ceil(page_size)).collect();
+    let max_pages = pages.iter().copied().max().unwrap_or(0);
+    let table_len = batch * max_pages;
+    let drawn = pool.random_pages(method.calls, pages.iter().sum());
+    let mut drawn = drawn.iter();
+    // No page of the pool lies past a sequence's end.
+    let mut tables = vec![-1; method.calls * table_len];
+    for (row, &count) in tables.chunks_exact_mut(max_pages).zip(pages.iter().cycle()) {
+        row.iter_mut().take(count).zip(&mut drawn).for_each(|(entry, &page)| *entry = page);
+    }
+    let tables = place.upload(&tables)?;
+    let seq_lens: Vec<i32> = lengths.iter().map(|&length| length as i32).collect();
+    let seq_lens = place.upload(&seq_lens)?;
+    let rows = Layer::new(2, heads, SOFTMAX_SCALE).queries(0, batch * q_len);
     let narrow = |values: &[f32]| values.iter().map(|&x| bf16::of(x)).collect::<Vec<_>>();
     let (content, rope) = (place.upload(&narrow(&rows.content))?, place.upload(&narrow(&rows.rope))?);
-    let out: Buffer<bf16> = place.buffer(shape.rows() * CONTENT)?;
-    let lse: Buffer<f32> = place.buffer(shape.rows())?;
+    let rows = batch * q_len * heads;
+    let out: Buffer<bf16> = place.buffer(rows * CONTENT)?;
+    let lse: Buffer<f32> = place.buffer(rows)?;
     let workspace = engine.context.workspace_size(&DecodeLimits {
         batch_invariant,
-        batch: shape.batch,
-        q_len: shape.q_len,
-        heads: shape.heads,
+        batch,
+        q_len,
+        heads,
         seq_len: max_pages * page_size,
     })?;
     let workspace = place.buffer(workspace as usize)?;
-    let timing = method.measure(place, |call| {
+    method.measure(place, |call| {
         pool.cache.decode(&Decode {
-            causal: shape.q_len > 1,
+            causal: q_len > 1,
             batch_invariant,
-            batch: shape.batch,
-            q_len: shape.q_len,
-            heads: shape.heads,
+            batch,
+            q_len,
+            heads,
             softmax_scale: SOFTMAX_SCALE,
             queries: Queries::Raw { content: content.all().into(), rope: rope.all().into() },
             seq_lens: seq_lens.all(),
@@ -95,15 +127,6 @@ pub fn measure(
             lse: lse.all(),
             workspace: &workspace,
         })
-    })?;
-    let floor = ceilings.floor(shape);
-    Ok(Line {
-        shape: *shape,
-        timing,
-        tflops: flops(shape) / timing.median * 1e-12,
-        bytes_per_s: (shape.tokens() * RECORD_BYTES) as f64 / timing.median,
-        floor,
-        share_of_floor: floor / timing.median,
     })
 }
 

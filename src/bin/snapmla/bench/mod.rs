@@ -6,14 +6,18 @@
 
 mod clock;
 mod decode;
+mod layers;
 mod operations;
 mod output;
+mod peer;
 mod pool;
 mod shapes;
+mod uneven;
 
 use std::path::PathBuf;
 
 use clap::Args;
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::ceiling;
@@ -62,6 +66,9 @@ pub struct Bench {
     /// Seconds of load before a CUDA number is taken
     #[arg(long, value_name = "S", default_value_t = 2.0)]
     warm: f64,
+    /// Run FlashMLA's kernels beside it, in turns: needs Python with PyTorch and the wheel sgl-flash-mla 1.0.0
+    #[arg(long, conflicts_with_all = ["tokens", "page_size", "pool", "batch_invariant", "read", "fp8", "bf16"])]
+    peer: bool,
     /// Write bench.json and a CSV file a table to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -101,32 +108,26 @@ pub struct Numbers {
     copy_bytes_per_s: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     operations: Vec<operations::Line>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    uneven: Vec<uneven::Line>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    layers: Vec<layers::Line>,
+}
+
+/// What is measured.
+enum Work {
+    Decode(Vec<Shape>),
+    Operations { heads: usize, tokens: Vec<usize> },
+    Uneven { heads: Vec<usize> },
+    Layers { heads: Vec<usize> },
 }
 
 pub fn bench(options: &engine::Options, args: &Bench) -> Result<Report> {
+    if args.peer {
+        return peer::compare(options, args);
+    }
     let engine = Engine::open(options)?;
-    let preset = args.preset.unwrap_or(if engine.on_gpu() { Preset::Headline } else { Preset::Small });
-    let shapes = if args.batch.is_empty() {
-        shapes::filter(preset.shapes(), &args.heads, &args.q_len)
-    } else {
-        shapes::product(&args.batch, &args.length, &args.heads, &args.q_len)
-    };
-    for shape in &shapes {
-        shape.check()?;
-    }
-    let operations = args.batch.is_empty() && preset == Preset::Ops;
-    let tokens = match args.tokens.as_slice() {
-        [] => &operations::TOKENS,
-        _ if !operations => return Err(Failure::new("tokens are counts of the preset ops")),
-        tokens => tokens,
-    };
-    if let Some(n) = tokens.iter().find(|n| !(1..=operations::MOST_TOKENS).contains(*n)) {
-        return Err(Failure::new(format!("tokens {n} is not within 1 to {}", operations::MOST_TOKENS)));
-    }
-    if shapes.is_empty() && !operations {
-        return Err(Failure::new("the preset has no shape with these heads and query lengths"));
-    }
-
+    let work = Work::of(&engine, args)?;
     let method = Method { warm: args.warm, calls: 20 };
     let mut numbers = Numbers {
         version: crate::api::version(),
@@ -140,34 +141,118 @@ pub fn bench(options: &engine::Options, args: &Bench) -> Result<Report> {
         decode: Vec::new(),
         copy_bytes_per_s: None,
         operations: Vec::new(),
+        uneven: Vec::new(),
+        layers: Vec::new(),
     };
-    let smallest = args.pool.unwrap_or(if engine.on_gpu() { GPU_POOL } else { CPU_POOL }).saturating_mul(1_000_000);
-    let in_pages = |shape: &Shape| shape.batch * shape.length.div_ceil(args.page_size.max(1)) * args.page_size;
-    let pooled = if operations { operations::POOL_TOKENS } else { shapes.iter().map(in_pages).max().unwrap_or(0) };
-    let bar = progress::bar(1 + if operations { operations::STEPS * tokens.len() } else { shapes.len() });
-    bar.set_message("filling the cache");
-    let pool = Pool::fill(&engine, args.page_size, smallest, pooled)?;
-    bar.inc(1);
-
-    if operations {
-        let heads = args.heads.first().copied().unwrap_or(128);
-        let copy = ceiling::copy_rate(&engine, if engine.on_gpu() { 4 << 30 } else { 1 << 29 })?;
-        numbers.copy_bytes_per_s = Some(copy);
-        numbers.operations = operations::measure(&engine, &pool, &method, heads, tokens, copy, &bar)?;
-    } else {
-        let ceilings = ceilings(&engine, &args.ceilings)?;
-        numbers.ceilings = Some(ceilings);
-        for shape in &shapes {
-            bar.set_message(shape.to_string());
-            numbers.decode.push(decode::measure(&engine, &pool, &method, shape, args.batch_invariant, &ceilings)?);
-            bar.inc(1);
-        }
-    }
+    let bar = progress::bar(work.steps());
+    work.measure(&engine, args, &method, &mut numbers, &bar)?;
     bar.finish_and_clear();
     if let Some(folder) = &args.out {
         output::write(&numbers, folder).context(|| folder.display().to_string())?;
     }
-    Report::new(output::text(&numbers), &numbers)
+    let mut report = Report::new(output::text(&numbers), &numbers)?;
+    report.broken = numbers.layers.iter().find_map(|line| line.broken.clone());
+    Ok(report)
+}
+
+impl Work {
+    fn of(engine: &Engine, args: &Bench) -> Result<Self> {
+        let preset = args.preset.unwrap_or(if engine.on_gpu() { Preset::Headline } else { Preset::Small });
+        let preset = args.batch.is_empty().then_some(preset);
+        if !args.tokens.is_empty() && preset != Some(Preset::Ops) {
+            return Err(Failure::new("tokens are counts of the preset ops"));
+        }
+        if !args.q_len.is_empty() && matches!(preset, Some(Preset::Ops | Preset::Uneven | Preset::Layers)) {
+            return Err(Failure::new("the preset has no query lengths to choose from"));
+        }
+        let heads = |preset: &[usize]| if args.heads.is_empty() { preset.to_vec() } else { args.heads.clone() };
+        let most = snapmla::abi::types::SNAPMLA_MAX_HEADS as usize;
+        if let Some(n) = args.heads.iter().find(|n| !(1..=most).contains(*n)) {
+            return Err(Failure::new(format!("heads {n} is not within 1 to {most}")));
+        }
+        match preset {
+            Some(Preset::Ops) => {
+                let tokens = if args.tokens.is_empty() { operations::TOKENS.to_vec() } else { args.tokens.clone() };
+                if let Some(n) = tokens.iter().find(|n| !(1..=operations::MOST_TOKENS).contains(*n)) {
+                    return Err(Failure::new(format!("tokens {n} is not within 1 to {}", operations::MOST_TOKENS)));
+                }
+                Ok(Self::Operations { heads: args.heads.first().copied().unwrap_or(128), tokens })
+            }
+            Some(Preset::Uneven) => Ok(Self::Uneven { heads: heads(&uneven::HEADS) }),
+            Some(Preset::Layers) => Ok(Self::Layers { heads: heads(&layers::HEADS) }),
+            _ => {
+                let shapes = match preset {
+                    Some(preset) => shapes::filter(preset.shapes(), &args.heads, &args.q_len),
+                    None => shapes::product(&args.batch, &args.length, &args.heads, &args.q_len),
+                };
+                if shapes.is_empty() {
+                    return Err(Failure::new("the preset has no shape with these heads and query lengths"));
+                }
+                shapes.iter().try_for_each(Shape::check)?;
+                Ok(Self::Decode(shapes))
+            }
+        }
+    }
+
+    /// Of the progress bar.
+    fn steps(&self) -> usize {
+        1 + match self {
+            Self::Decode(shapes) => shapes.len(),
+            Self::Operations { tokens, .. } => operations::STEPS * tokens.len(),
+            Self::Uneven { heads } => uneven::BATCHES.len() * heads.len(),
+            Self::Layers { heads } => (layers::STEPS + 2) * heads.len(),
+        }
+    }
+
+    fn measure(
+        &self,
+        engine: &Engine,
+        args: &Bench,
+        method: &Method,
+        numbers: &mut Numbers,
+        bar: &ProgressBar,
+    ) -> Result<()> {
+        let fill = |tokens: usize| {
+            bar.set_message("filling the cache");
+            let megabytes = args.pool.unwrap_or(if engine.on_gpu() { GPU_POOL } else { CPU_POOL });
+            let pool = Pool::fill(engine, args.page_size, megabytes.saturating_mul(1_000_000), tokens);
+            bar.inc(1);
+            pool
+        };
+        let page_size = args.page_size.max(1);
+        match self {
+            Self::Decode(shapes) => {
+                let in_pages = |shape: &Shape| shape.batch * shape.length.div_ceil(page_size) * page_size;
+                let pool = fill(shapes.iter().map(in_pages).max().unwrap_or(0))?;
+                let ceilings = ceilings(engine, &args.ceilings)?;
+                numbers.ceilings = Some(ceilings);
+                for shape in shapes {
+                    bar.set_message(shape.to_string());
+                    let line = decode::measure(engine, &pool, method, shape, args.batch_invariant, &ceilings)?;
+                    numbers.decode.push(line);
+                    bar.inc(1);
+                }
+            }
+            Self::Operations { heads, tokens } => {
+                let pool = fill(operations::POOL_TOKENS)?;
+                let copy = ceiling::copy_rate(engine, if engine.on_gpu() { 4 << 30 } else { 1 << 29 })?;
+                numbers.copy_bytes_per_s = Some(copy);
+                numbers.operations = operations::measure(engine, &pool, method, *heads, tokens, copy, bar)?;
+            }
+            Self::Uneven { heads } => {
+                let pool = fill(uneven::pool_tokens(page_size))?;
+                numbers.uneven = uneven::measure(engine, &pool, method, heads, args.batch_invariant, bar)?;
+            }
+            Self::Layers { heads } => {
+                let size = if engine.on_gpu() { layers::GPU } else { layers::CPU };
+                bar.inc(1);
+                for &heads in heads {
+                    numbers.layers.push(layers::measure(engine, args.warm, size, heads, bar)?);
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 fn ceilings(engine: &Engine, options: &CeilingOptions) -> Result<Ceilings> {

@@ -39,6 +39,50 @@ pub fn text(numbers: &Numbers) -> String {
         }
         text += &columns.to_string();
     }
+    if !numbers.uneven.is_empty() {
+        let mut columns = Columns::new(&["batch", "heads", "tokens", "longest", "uneven", "even", "uneven / even"]);
+        for line in &numbers.uneven {
+            columns.add(vec![
+                line.batch.to_string(),
+                line.heads.to_string(),
+                line.tokens.to_string(),
+                line.longest.to_string(),
+                duration(line.uneven.median),
+                duration(line.even.median),
+                format!("{:.3}", line.ratio),
+            ]);
+        }
+        text += &columns.to_string();
+    }
+    if !numbers.layers.is_empty() {
+        let mut columns = Columns::new(&[
+            "layers",
+            "batch",
+            "tokens",
+            "heads",
+            "a layer",
+            "append",
+            "decode",
+            "steps",
+            "rows",
+            "relative L2",
+        ]);
+        for line in &numbers.layers {
+            columns.add(vec![
+                line.layers.to_string(),
+                line.batch.to_string(),
+                line.tokens.to_string(),
+                line.heads.to_string(),
+                duration(line.layer.median),
+                duration(line.append.median),
+                duration(line.decode.median),
+                line.steps.to_string(),
+                line.rows_checked.to_string(),
+                format!("{:.1e}", line.error.out.relative_l2),
+            ]);
+        }
+        text += &columns.to_string();
+    }
     text
 }
 
@@ -50,6 +94,12 @@ pub fn write(numbers: &Numbers, folder: &Path) -> std::io::Result<()> {
     }
     if !numbers.operations.is_empty() {
         std::fs::write(folder.join("operations.csv"), operations_csv(numbers))?;
+    }
+    if !numbers.uneven.is_empty() {
+        std::fs::write(folder.join("uneven.csv"), uneven_csv(numbers))?;
+    }
+    if !numbers.layers.is_empty() {
+        std::fs::write(folder.join("layers.csv"), layers_csv(numbers))?;
     }
     Ok(())
 }
@@ -92,6 +142,40 @@ fn operations_csv(numbers: &Numbers) -> String {
             line.bytes_per_s * 1e-9,
             line.share_of_copy,
             line.plain_copy * 1e6
+        );
+    }
+    csv
+}
+
+fn uneven_csv(numbers: &Numbers) -> String {
+    let mut csv = String::from("batch,heads,tokens,longest,uneven_us,even_us,ratio\n");
+    for line in &numbers.uneven {
+        let (uneven, even) = (line.uneven.median * 1e6, line.even.median * 1e6);
+        let (batch, heads, tokens, longest) = (line.batch, line.heads, line.tokens, line.longest);
+        let _ = writeln!(csv, "{batch},{heads},{tokens},{longest},{uneven:.3},{even:.3},{:.4}", line.ratio);
+    }
+    csv
+}
+
+fn layers_csv(numbers: &Numbers) -> String {
+    let mut csv = String::from(
+        "layers,batch,tokens,heads,layer_us,append_us,decode_us,steps,rows_checked,relative_l2,lse_error\n",
+    );
+    for line in &numbers.layers {
+        let _ = writeln!(
+            csv,
+            "{},{},{},{},{:.3},{:.3},{:.3},{},{},{:.3e},{:.3e}",
+            line.layers,
+            line.batch,
+            line.tokens,
+            line.heads,
+            line.layer.median * 1e6,
+            line.append.median * 1e6,
+            line.decode.median * 1e6,
+            line.steps,
+            line.rows_checked,
+            line.error.out.relative_l2,
+            line.error.lse
         );
     }
     csv

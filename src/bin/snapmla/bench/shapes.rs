@@ -15,8 +15,12 @@ pub enum Preset {
     Small,
     /// The paper's figure 6: 16k to 128k tokens, the heads a rank has at TP8, TP2 and TP1
     Figure6,
-    /// The paper's figure 7: batch 32, 16 to 128 heads, one and two query tokens
+    /// The paper's figure 7: batch 32, 16 to 128 heads, one, two and four query tokens
     Figure7,
+    /// Sequences of very different lengths, beside as many tokens in even ones
+    Uneven,
+    /// Appends and decodes of a model's 61 layers: one graph, replayed while the batch changes
+    Layers,
     /// K-append, Q-quant, fetch-dequant and records-copy instead of decode
     Ops,
 }
@@ -45,21 +49,17 @@ impl Preset {
                 (128, 8_192),
             ]
             .into_iter()
-            .flat_map(|(batch, length)| product(&[batch], &[length], &[8, 16, 32, 64, 128], &[1, 2]))
+            .flat_map(|(batch, length)| product(&[batch], &[length], &[8, 16, 32, 64, 128], &[1, 2, 4]))
             .collect(),
             Preset::Small => product(&[1, 2, 4, 8], &[1_024, 4_096, 8_192], &[16, 128], &[1]),
             Preset::Figure6 => product(&[32], &[16_384, 32_768, 65_536, 131_072], &[16, 64, 128], &[1]),
-            Preset::Figure7 => product(&[32], &[16_384], &[16, 32, 64, 128], &[1, 2]),
-            Preset::Ops => Vec::new(),
+            Preset::Figure7 => product(&[32], &[16_384], &[16, 32, 64, 128], &[1, 2, 4]),
+            Preset::Uneven | Preset::Layers | Preset::Ops => Vec::new(),
         }
     }
 }
 
 impl Shape {
-    pub fn rows(&self) -> usize {
-        self.batch * self.q_len * self.heads
-    }
-
     /// Tokens that the call reads.
     pub fn tokens(&self) -> usize {
         self.batch * self.length
@@ -116,7 +116,7 @@ mod tests {
         for preset in Preset::value_variants() {
             assert!(preset.shapes().iter().all(|shape| shape.check().is_ok()));
         }
-        assert_eq!(Preset::Sweep.shapes().len(), 90);
+        assert_eq!(Preset::Sweep.shapes().len(), 135);
     }
 
     #[test]
