@@ -10,6 +10,13 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 BEGIN, END = "<!-- results: begin -->\n", "<!-- results: end -->\n"
 
+CHARTS = {  # what `snapmla plot` draws
+    "figure6.svg": "![Rates by length, 32 sequences, 16, 64 and 128 heads]({})",
+    "figure7.svg": "![Rates by heads, 32 sequences of 16,384 tokens, 1, 2 and 4 query tokens]({})",
+    "roofline.svg": "![Rates of large calls under what memory and tensor cores allow]({})",
+    "speedup.svg": "![Times as fast as FlashMLA BF16]({})",
+}
+
 
 def markdown(heading, rows):
     lines = [heading, ["---"] * len(heading), *rows]
@@ -34,6 +41,8 @@ def decode_beside_peers():
             rows.append([*shape, f"{ours:.1f}", *peers, *ratios, f"{100 * row['floor_us'] / ours:.0f} %"])
         heading = ["batch x length", "heads", "q_len", "libsnapmla us", "FlashMLA BF16 us", "public FP8 us", "over BF16", "over FP8"]
         text.append(markdown([*heading, "of the floor"], rows) + "\n")
+        charts = [CHARTS[chart.name].format(f"results/{path.parent.name}/{chart.name}") for chart in sorted(path.parent.glob("*.svg"))]
+        text.append("".join(f"{chart}\n" for chart in charts) + "\n")
     return "".join(text)
 
 

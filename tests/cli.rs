@@ -122,6 +122,102 @@ fn bench_writes_its_tables() {
 }
 
 #[test]
+fn bench_measures_uneven_batches_beside_even_ones() {
+    let folder = scratch_text("uneven");
+    let cheap = ["--heads", "1", "--read", "0.01"];
+    let bench = json(
+        &[&["bench", "--json", "--backend", "cpu", "--preset", "uneven", "--out", &folder][..], &cheap].concat(),
+    );
+    let rows = bench["uneven"].as_array().expect("a list");
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        assert_eq!(row["heads"], 1);
+        assert!(row["longest"].as_u64().expect("a number") >= 100 * 2048);
+        assert!(row["ratio"].as_f64().expect("a number") > 0.0);
+    }
+    let csv = std::fs::read_to_string(scratch("uneven").join("uneven.csv")).expect("the table");
+    assert_eq!(csv.lines().count(), 3, "{csv}");
+}
+
+#[test]
+fn bench_checks_the_steps_of_61_layers() {
+    let folder = scratch_text("layers");
+    let arguments = ["bench", "--json", "--backend", "cpu", "--preset", "layers", "--heads", "16", "--read", "0.01"];
+    let bench = json(&[&arguments[..], &["--out", &folder]].concat());
+    let row = &bench["layers"][0];
+    assert_eq!((row["layers"].as_u64(), row["heads"].as_u64()), (Some(61), Some(16)), "{row}");
+    assert!(row["error"]["relative_l2"].as_f64().expect("a number") > 0.0, "{row}");
+    let csv = std::fs::read_to_string(scratch("layers").join("layers.csv")).expect("the table");
+    assert_eq!(csv.lines().count(), 2, "{csv}");
+}
+
+#[test]
+fn peers_need_what_runs_them() {
+    let no_python = Command::new(env!("CARGO_BIN_EXE_snapmla"))
+        .args(["bench", "--peer"])
+        .env("PYTHON", "/nowhere/python")
+        .output()
+        .expect("the program starts");
+    let said = String::from_utf8_lossy(&no_python.stderr);
+    assert!(!no_python.status.success());
+    assert!(
+        said.contains("--peer needs Python with PyTorch and the wheel sgl-flash-mla 1.0.0: /nowhere/python"),
+        "{said}"
+    );
+    assert!(complaint(&["bench", "--peer", "--preset", "ops"]).contains("--peer goes with presets of decode shapes"));
+    let tokens = snapmla(&["bench", "--peer", "--tokens", "5"]);
+    assert_eq!(tokens.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&tokens.stderr).contains("cannot be used with '--tokens"));
+}
+
+#[test]
+fn plots_show_what_the_files_hold() {
+    let path = scratch("plots.json");
+    let row = |length: u64, heads: u64, bf16: &str| {
+        let shape = format!(r#""batch": 32, "length": {length}, "heads": {heads}, "q_len": 1"#);
+        format!(r#"{{{shape}, "snapmla_us": {}{bf16}}}"#, length / 100)
+    };
+    let rows = [row(16_384, 16, r#", "bf16_us": 500"#), row(65_536, 16, r#", "bf16_us": 900"#), row(16_384, 64, "")];
+    std::fs::write(&path, format!(r#"{{"rows": [{}]}}"#, rows.join(", "))).expect("written");
+    let (file, out) = (scratch_text("plots.json"), scratch_text("plots"));
+    let names = json(&["plot", "--json", "--out", &out, &file]);
+    assert_eq!(names.as_array().expect("a list").len(), 4);
+    let text = |name: &str| std::fs::read_to_string(scratch("plots").join(name)).expect("a chart");
+    for line in ["16 heads, libsnapmla", "16 heads, FlashMLA BF16", "16k", "64k"] {
+        assert!(text("figure6.svg").contains(line), "{line}");
+    }
+    assert!(text("figure7.svg").contains("1 query token, libsnapmla"));
+    assert!(text("speedup.svg").contains("32 x 64k"));
+    assert!(text("roofline.svg").contains("4.53 TB/s"));
+
+    json(&["plot", "--json", "--check", "--out", &out, &file]);
+    std::fs::write(scratch("plots").join("speedup.svg"), "another").expect("written");
+    assert!(
+        complaint(&["plot", "--check", "--out", &out, &file]).contains("speedup.svg is not what these files give")
+    );
+    assert_eq!(text("speedup.svg"), "another");
+
+    for (what, wrong) in [
+        (r#"{"about": {}}"#, "neither compare.json nor bench.json"),
+        (r#"{"rows": []}"#, "no row of these files is in any chart"),
+        (r#"{"rows": [{"batch": 1}]}"#, "missing field `length`"),
+        (
+            r#"{"decode": [{"batch": 0, "length": 1, "heads": 1, "q_len": 1, "median": 1}]}"#,
+            "that no decode can have",
+        ),
+        (
+            r#"{"decode": [{"batch": 1, "length": 1, "heads": 1, "q_len": 1, "median": -1}]}"#,
+            "that no decode can have",
+        ),
+    ] {
+        std::fs::write(&path, what).expect("written");
+        let said = complaint(&["plot", "--out", &out, &file]);
+        assert!(said.contains("plots.json") || said.contains("no row"), "{said}");
+        assert!(said.contains(wrong), "{said}");
+    }
+}
+
+#[test]
 fn files_that_cannot_be_used_are_named_with_what_is_wrong() {
     let missing = scratch_text("no such file");
     assert!(complaint(&["check", &missing]).contains("no such file: No such file"));

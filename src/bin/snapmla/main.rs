@@ -15,6 +15,7 @@ mod fp8;
 mod info;
 mod layer;
 mod memory;
+mod plot;
 mod progress;
 mod queries;
 mod reference;
@@ -57,6 +58,8 @@ enum Command {
     Check(check::Check),
     /// Measure how fast decode and the cache operations are
     Bench(bench::Bench),
+    /// Draw charts of bench results as SVG files
+    Plot(plot::Plot),
     /// Write a dump of a synthetic layer, to try `check` on
     Synth(synth::Synth),
     /// Say what this build is and what it finds on this machine
@@ -70,6 +73,7 @@ impl Cli {
             Some(Command::Run(shape)) => run::run(&self.options, shape),
             Some(Command::Bench(args)) => bench::bench(&self.options, args),
             Some(Command::Check(args)) => check::check(&self.options, args),
+            Some(Command::Plot(args)) => plot::plot(args),
             Some(Command::Synth(args)) => synth::synth(args),
             Some(Command::Info) => info::info(&self.options),
         }
