@@ -30,13 +30,14 @@ static ggml_context * new_context() {
     return ggml_init({64 * ggml_tensor_overhead() + ggml_graph_overhead(), nullptr, true});
 }
 
-Attention::Attention(ggml_backend_dev_t device, int n_threads, ggml_type type, const Inputs & inputs)
+Attention::Attention(ggml_backend_dev_t device, int n_threads, ggml_type type, const Inputs & inputs,
+                     ggml_type query_type)
     : backend_(ggml_backend_dev_init(device, nullptr)), keys_(new_context()), rest_(new_context()) {
     using SetThreads = void (*)(ggml_backend_t, int);
     void * set = ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(device), "ggml_backend_set_n_threads");
     reinterpret_cast<SetThreads>(set)(backend_, n_threads);
     put_keys(type, inputs);
-    put_operation(inputs);
+    put_operation(inputs, query_type);
 }
 
 void Attention::put_keys(ggml_type type, const Inputs & inputs) {
@@ -49,9 +50,9 @@ void Attention::put_keys(ggml_type type, const Inputs & inputs) {
     ggml_backend_tensor_set(cache_, bytes.data(), 0, bytes.size());
 }
 
-void Attention::put_operation(const Inputs & inputs) {
+void Attention::put_operation(const Inputs & inputs, ggml_type query_type) {
     const Shape & shape = inputs.shape;
-    ggml_tensor * q = ggml_new_tensor_4d(rest_, GGML_TYPE_F32, ROW, shape.heads, shape.queries, 1);
+    ggml_tensor * q = ggml_new_tensor_4d(rest_, query_type, ROW, shape.heads, shape.queries, 1);
     ggml_tensor * mask = ggml_new_tensor_4d(rest_, GGML_TYPE_F16, shape.cells, shape.queries, 1, 1);
     const size_t row = cache_->nb[1];
     ggml_tensor * k = ggml_view_4d(rest_, cache_, ROW, 1, shape.cells, 1, row, row, row * shape.cells, 0);
@@ -61,7 +62,9 @@ void Attention::put_operation(const Inputs & inputs) {
     graph_ = ggml_new_graph(rest_);
     ggml_build_forward_expand(graph_, out_);
     rest_memory_ = ggml_backend_alloc_ctx_tensors(rest_, backend_);
-    ggml_backend_tensor_set(q, inputs.queries.data(), 0, ggml_nbytes(q));
+    std::vector<uint8_t> queries(ggml_nbytes(q));
+    ggml_quantize_chunk(query_type, inputs.queries.data(), queries.data(), 0, shape.heads * shape.queries, ROW, nullptr);
+    ggml_backend_tensor_set(q, queries.data(), 0, queries.size());
     ggml_backend_tensor_set(mask, inputs.mask.data(), 0, ggml_nbytes(mask));
 }
 

@@ -24,7 +24,9 @@ struct Inputs {
 // A backend with its cache and the graph of one attention over it.
 class Attention {
 public:
-    Attention(ggml_backend_dev_t device, int n_threads, ggml_type type, const Inputs & inputs);
+    // `type` is the cache's, `query_type` F32, F16 or BF16.
+    Attention(ggml_backend_dev_t device, int n_threads, ggml_type type, const Inputs & inputs,
+              ggml_type query_type = GGML_TYPE_F32);
     ~Attention();
     Attention(const Attention &) = delete;
     Attention & operator=(const Attention &) = delete;
@@ -34,9 +36,11 @@ public:
 
     std::vector<float> result() const;
 
+    const ggml_tensor * operation() const { return out_; }
+
 private:
     void put_keys(ggml_type type, const Inputs & inputs);
-    void put_operation(const Inputs & inputs);
+    void put_operation(const Inputs & inputs, ggml_type query_type);
 
     ggml_backend_t backend_;
     // The keys have a context of their own: a cache is all that its buffer holds.

@@ -34,6 +34,9 @@ fork api2 -O1 -g "$work/module/libsnapmla.so.0" -L"$work/prebuilt" -l:libggml-ba
 "$here/build_host.sh" "$work" "$work/engine" "$here/tests/engine.cpp" "$here/tests/compare.cpp"
 "$work/engine" "$work/prebuilt" "$work/module/libggml-snapmla.so" "$work/tiny.gguf" "$work/tiny--moe.gguf" "$@"
 
+"$here/build_host.sh" "$work" "$work/query_types" "$here/tests/query_types.cpp" "$here/bench/attention.cpp" -I"$here"
+"$work/query_types" "$work/prebuilt" "$work/module/libggml-snapmla.so" 2>/dev/null
+
 # An engine of another interface refuses the module and goes on without it.
 "$here/build_host.sh" "$work" "$work/refusal" "$here/tests/refusal.cpp"
 "$work/refusal" "$work/prebuilt" "$work/module-api3/libggml-snapmla.so" "$work/tiny.gguf"
