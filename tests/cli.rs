@@ -142,10 +142,15 @@ fn bench_measures_uneven_batches_beside_even_ones() {
 #[test]
 fn bench_checks_the_steps_of_61_layers() {
     let folder = scratch_text("layers");
-    let arguments = ["bench", "--json", "--backend", "cpu", "--preset", "layers", "--heads", "16", "--read", "0.01"];
+    let arguments =
+        ["bench", "--json", "--backend", "cpu", "--preset", "layers", "--heads", "16", "--page-size", "16"];
     let bench = json(&[&arguments[..], &["--out", &folder]].concat());
     let row = &bench["layers"][0];
     assert_eq!((row["layers"].as_u64(), row["heads"].as_u64()), (Some(61), Some(16)), "{row}");
+    assert_eq!(bench["page_size"], 16);
+    assert!(
+        complaint(&["bench", "--backend", "cpu", "--preset", "layers", "--page-size", "0"]).contains("page_size")
+    );
     assert!(row["error"]["relative_l2"].as_f64().expect("a number") > 0.0, "{row}");
     let csv = std::fs::read_to_string(scratch("layers").join("layers.csv")).expect("the table");
     assert_eq!(csv.lines().count(), 2, "{csv}");
@@ -200,15 +205,9 @@ fn plots_show_what_the_files_hold() {
     for (what, wrong) in [
         (r#"{"about": {}}"#, "neither compare.json nor bench.json"),
         (r#"{"rows": []}"#, "no row of these files is in any chart"),
-        (r#"{"rows": [{"batch": 1}]}"#, "missing field `length`"),
-        (
-            r#"{"decode": [{"batch": 0, "length": 1, "heads": 1, "q_len": 1, "median": 1}]}"#,
-            "that no decode can have",
-        ),
-        (
-            r#"{"decode": [{"batch": 1, "length": 1, "heads": 1, "q_len": 1, "median": -1}]}"#,
-            "that no decode can have",
-        ),
+        (r#"{"rows": [{"batch": 1, "snapmla_us": 5}]}"#, "missing field `length`"),
+        (r#"{"decode": [{"batch": 0, "length": 1, "heads": 1, "q_len": 1, "median": 1}]}"#, "batch 0 is less than 1"),
+        (r#"{"decode": [{"batch": 1, "length": 1, "heads": 1, "q_len": 1, "median": -1}]}"#, "-1 seconds"),
     ] {
         std::fs::write(&path, what).expect("written");
         let said = complaint(&["plot", "--out", &out, &file]);

@@ -61,11 +61,19 @@ fn sized<P: Copy>(change: impl FnOnce(&mut P)) -> P {
 
 #[test]
 fn calls_allocate_nothing() {
-    const HEADS: usize = 4;
+    // With one thread the caller does the work, with more it wakes others.
+    for threads in [1, 3] {
+        check_calls(threads);
+    }
+}
+
+fn check_calls(threads: u32) {
+    const HEADS: usize = 128;
+    const TOKENS: usize = 96;
     let mut memory = Box::new(Aligned([0; 644 * 64 * 4]));
     let (mut context, mut cache) = (null_mut(), null_mut());
     let params: snapmla_context_params = sized(|p: &mut snapmla_context_params| {
-        (p.backend, p.cpu_threads) = (SNAPMLA_BACKEND_CPU, 1);
+        (p.backend, p.cpu_threads) = (SNAPMLA_BACKEND_CPU, threads);
     });
     let geometry: snapmla_cache_params = sized(|p: &mut snapmla_cache_params| {
         (p.page_size, p.num_layers, p.num_pages) = (64, 1, 4);
@@ -76,10 +84,11 @@ fn calls_allocate_nothing() {
         assert_eq!(snapmla_context_create(&params, &mut context), SNAPMLA_STATUS_OK);
         assert_eq!(snapmla_cache_init(context, &geometry, null_mut(), &mut cache), SNAPMLA_STATUS_OK);
     }
-    let (content, rope) = (vec![1.0_f32; 512 * 8], vec![1.0_f32; 64 * 8]);
-    let (slots, copied): (Vec<i64>, Vec<i64>) = ((0..8).collect(), (8..16).collect());
+    let (content, rope) = (vec![1.0_f32; 512 * HEADS], vec![1.0_f32; 64 * HEADS]);
+    let (slots, copied): (Vec<i64>, Vec<i64>) =
+        ((0..TOKENS as i64).collect(), (TOKENS as i64..2 * TOKENS as i64).collect());
     let append = sized(|p: &mut snapmla_k_append_params| {
-        (p.dtype, p.num_tokens, p.slots) = (SNAPMLA_DTYPE_F32, 8, slots.as_ptr());
+        (p.dtype, p.num_tokens, p.slots) = (SNAPMLA_DTYPE_F32, TOKENS as i64, slots.as_ptr());
         (p.content, p.rope) = (content.as_ptr().cast(), rope.as_ptr().cast());
     });
     let (mut q_content, mut q_rope, mut q_scale) =
@@ -91,11 +100,11 @@ fn calls_allocate_nothing() {
         p.q_scale = q_scale.as_mut_ptr();
     });
     let copy = sized(|p: &mut snapmla_records_copy_params| {
-        (p.num_records, p.src_slots, p.dst_slots) = (8, slots.as_ptr(), copied.as_ptr());
+        (p.num_records, p.src_slots, p.dst_slots) = (TOKENS as i64, slots.as_ptr(), copied.as_ptr());
     });
     let mut workspace = Box::new(Aligned([0; 1 << 20]));
     let (mut out, mut lse) = (vec![0.0_f32; HEADS * 512], vec![0.0_f32; HEADS]);
-    let (length, table) = (16_i32, [0_i32, 1, 2, 3]);
+    let (length, table) = (2 * TOKENS as i32, [0_i32, 1, 2, 3]);
     let decode = sized(|p: &mut snapmla_decode_params| {
         (p.batch, p.q_len, p.num_heads, p.softmax_scale) = (1, 1, HEADS as u32, 0.1);
         (p.q_dtype, p.out_dtype) = (SNAPMLA_DTYPE_F32, SNAPMLA_DTYPE_F32);
@@ -104,9 +113,9 @@ fn calls_allocate_nothing() {
         (p.out, p.lse) = (out.as_mut_ptr().cast(), lse.as_mut_ptr());
         (p.workspace, p.workspace_size) = (workspace.0.as_mut_ptr().cast(), 1 << 20);
     });
-    let mut back = vec![0.0_f32; 8 * 512];
+    let mut back = vec![0.0_f32; TOKENS * 512];
     let fetch = sized(|p: &mut snapmla_fetch_params| {
-        (p.dtype, p.num_tokens, p.slots) = (SNAPMLA_DTYPE_F32, 8, slots.as_ptr());
+        (p.dtype, p.num_tokens, p.slots) = (SNAPMLA_DTYPE_F32, TOKENS as i64, slots.as_ptr());
         p.content = back.as_mut_ptr().cast();
     });
     let mut merged = vec![0.0_f32; HEADS * 512];
@@ -127,7 +136,7 @@ fn calls_allocate_nothing() {
             ("merge", allocations(|| snapmla_merge(context, &merge, null_mut()))),
         ]
     };
-    assert_eq!(counts.map(|(_, count)| count), [0; 6], "{counts:?}");
+    assert_eq!(counts.map(|(_, count)| count), [0; 6], "{threads} threads: {counts:?}");
     // SAFETY: live handles.
     unsafe {
         assert_eq!(snapmla_cache_destroy(cache), SNAPMLA_STATUS_OK);

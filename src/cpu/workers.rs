@@ -1,8 +1,8 @@
 //! The threads of a context, and how work is dealt out to them.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::float_env::FloatEnv;
@@ -10,7 +10,7 @@ use crate::abi::types::{SNAPMLA_STATUS_INVALID_HANDLE, SNAPMLA_STATUS_OUT_OF_MEM
 use crate::error::{Error, Result};
 
 pub struct Workers {
-    /// One thread less than there are: the caller's works too. None with one thread.
+    /// None with one thread: the caller's does the work.
     pool: Option<ThreadPool>,
     threads: usize,
     /// The process that the threads are in.
@@ -29,12 +29,12 @@ impl Workers {
             return Ok(Self { pool: None, threads, process });
         }
         let pool = ThreadPoolBuilder::new()
-            .num_threads(threads - 1)
+            .num_threads(threads)
             .thread_name(|i| format!("snapmla-{i}"))
             .start_handler(|_| FloatEnv::enter_for_good())
             .build()
             .map_err(|e| Error::new(SNAPMLA_STATUS_OUT_OF_MEMORY, format!("cannot start {threads} threads: {e}")))?;
-        Ok(Self { threads: pool.current_num_threads() + 1, pool: Some(pool), process })
+        Ok(Self { threads: pool.current_num_threads(), pool: Some(pool), process })
     }
 
     pub fn threads(&self) -> usize {
@@ -57,28 +57,14 @@ impl Workers {
     pub fn for_ranges(&self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
         let ranges = n.div_ceil(grain);
         let range = |i: usize| i * grain..n.min((i + 1) * grain);
-        let next = AtomicUsize::new(0);
-        let take_all = || {
-            loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= ranges {
-                    break;
-                }
-                work(range(i));
-            }
-        };
-        let on_this_thread = || {
-            let _env = FloatEnv::enter();
-            take_all();
-        };
         match &self.pool {
-            // The caller begins at once, and the others join it when they have woken: a short call is over sooner than if
-            // it slept meanwhile.
-            Some(pool) if ranges > 1 => pool.in_place_scope(|scope| {
-                (1..self.threads.min(ranges)).for_each(|_| scope.spawn(|_| take_all()));
-                on_this_thread();
-            }),
-            _ => on_this_thread(),
+            Some(pool) if ranges > 1 => {
+                pool.install(|| (0..ranges).into_par_iter().with_max_len(1).for_each(|i| work(range(i))));
+            }
+            _ => {
+                let _env = FloatEnv::enter();
+                (0..ranges).for_each(|i| work(range(i)));
+            }
         }
     }
 }
@@ -108,6 +94,7 @@ unsafe impl<T> Sync for Shared<T> {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
     fn ranges_cover_everything_once() {

@@ -40,7 +40,9 @@ for type in q8_0 f16; do
 done
 
 echo "llama-cpp-python:"
-export LLAMA_CPP_LIB_PATH=$hosts/build/bin PYTHONPATH=$hosts
+# Where an installed package has them.
+ln -sfn ../build/bin llama_cpp/lib
+export PYTHONPATH=$hosts
 env -u GGML_BACKEND_PATH python "$here/tests/python_host.py" "$work/tiny.gguf" stock.npy 2>stock.err || { cat stock.err; exit 1; }
 python "$here/tests/python_host.py" "$work/tiny.gguf" module.npy stock.npy 2>module.err || { cat module.err; exit 1; }
 grep -q "layer   0: dev = SnapMLA" module.err || { echo "llama-cpp-python ran without the module" >&2; exit 1; }

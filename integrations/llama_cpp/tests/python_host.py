@@ -1,11 +1,9 @@
 """Evaluates tokens with llama-cpp-python over a q8_0 cache: python_host.py MODEL.gguf LOGITS.npy [LOGITS_TO_COMPARE.npy]"""
 
-import ctypes
-import os
 import sys
 
 import numpy as np
-from llama_cpp import GGML_TYPE_Q8_0, Llama
+from llama_cpp import GGML_TYPE_Q8_0, Llama, _ggml
 
 # Nats, the mean over tokens; measured at 4e-4 between two kinds of 8-bit cache.
 MOST_DIVERGENCE = 4e-3
@@ -19,7 +17,7 @@ def log_probabilities(logits):
 def main():
     model, to = sys.argv[1:3]
     # llama_backend_init looks at GGML_BACKEND_PATH only where no backend is linked in.
-    ctypes.CDLL(os.path.join(os.environ["LLAMA_CPP_LIB_PATH"], "libggml.so")).ggml_backend_load_all()
+    _ggml.libggml.ggml_backend_load_all()
     llama = Llama(
         model,
         n_ctx=512,

@@ -12,7 +12,7 @@ use crate::compare::{Comparison, Errors};
 use crate::dump::Dump;
 use crate::engine::{self, Device, Engine};
 use crate::failure::{Failure, Result};
-use crate::layer::{CONTENT, ROPE, Rows};
+use crate::layer::{CONTENT, RECORD_BYTES, ROPE, Rows};
 use crate::memory::Buffer;
 use crate::progress;
 use crate::reference::attend;
@@ -24,7 +24,6 @@ use crate::table::{Columns, Facts, grouped};
 const QUERIES_A_CALL: usize = 8;
 /// Heads of one decode call at most.
 const MAX_HEADS: usize = snapmla::abi::types::SNAPMLA_MAX_HEADS as usize;
-const RECORD_BYTES: usize = snapmla::abi::types::SNAPMLA_RECORD_BYTES as usize;
 
 /// What `--help` says.
 pub const LONG_ABOUT: &str = "\

@@ -11,6 +11,7 @@ use crate::rng::Rng;
 
 pub const CONTENT: usize = 512;
 pub const ROPE: usize = 64;
+pub const RECORD_BYTES: usize = snapmla::abi::types::SNAPMLA_RECORD_BYTES as usize;
 /// 1 / sqrt(192): DeepSeek's, without YaRN.
 pub const SOFTMAX_SCALE: f32 = 0.072_168_78;
 

@@ -8,8 +8,7 @@ use serde::Serialize;
 use crate::ceiling::{self, Ceiling};
 use crate::engine::{self, Device, Engine};
 use crate::failure::Result;
-use crate::layer::SOFTMAX_SCALE;
-use crate::layer::{CONTENT, Layer, ROPE};
+use crate::layer::{CONTENT, Layer, RECORD_BYTES, ROPE, SOFTMAX_SCALE};
 use crate::progress;
 use crate::queries::QuerySet;
 use crate::report::Report;
@@ -27,7 +26,6 @@ const TIMED_CALLS: usize = 20;
 const LOOKS: usize = 4;
 /// Bytes that a BF16 cache would keep of a token.
 const BF16_BYTES: usize = 2 * (CONTENT + ROPE);
-const RECORD_BYTES: usize = snapmla::abi::types::SNAPMLA_RECORD_BYTES as usize;
 
 #[derive(Args, Default)]
 pub struct Shape {

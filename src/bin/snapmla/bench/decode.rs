@@ -9,10 +9,8 @@ use super::shapes::Shape;
 use crate::api::{Decode, DecodeLimits, Queries};
 use crate::engine::Engine;
 use crate::failure::Result;
-use crate::layer::{CONTENT, Layer, ROPE, SOFTMAX_SCALE};
+use crate::layer::{CONTENT, Layer, RECORD_BYTES, ROPE, SOFTMAX_SCALE};
 use crate::memory::{Buffer, Element};
-
-const RECORD_BYTES: usize = snapmla::abi::types::SNAPMLA_RECORD_BYTES as usize;
 
 /// What the machine can do at most: bytes and operations a second. None: not a bound.
 #[derive(Serialize, Clone, Copy)]
@@ -35,6 +33,9 @@ pub struct Line {
     /// Floor / median.
     pub share_of_floor: f64,
 }
+
+/// Measured on an H200.
+pub const H200: Ceilings = Ceilings { read: 4.53e12, fp8: Some(1459e12), bf16: Some(788e12) };
 
 /// Operations of a shape, whatever the precision.
 pub fn flops(shape: &Shape) -> f64 {
@@ -136,8 +137,7 @@ mod tests {
 
     #[test]
     fn floors_of_an_h200() {
-        let ceilings = Ceilings { read: 4.53e12, fp8: Some(1459e12), bf16: Some(788e12) };
-        let floor = |heads| ceilings.floor(&Shape { batch: 32, length: 65_536, heads, q_len: 1 }) * 1e6;
+        let floor = |heads| H200.floor(&Shape { batch: 32, length: 65_536, heads, q_len: 1 }) * 1e6;
         assert_eq!((floor(16).round(), floor(128).round()), (298.0, 420.0));
     }
 }

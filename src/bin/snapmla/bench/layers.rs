@@ -22,7 +22,6 @@ use crate::verify::{Bounds, Distance, Measured, check_prefix};
 pub const LAYERS: usize = 61;
 pub const HEADS: [usize; 2] = [16, 128];
 pub const STEPS: usize = 8;
-const PAGE_SIZE: usize = 64;
 const SEED: u64 = 1;
 /// Tokens that all sequences of all layers are cut from.
 const TEXT: usize = 16_384;
@@ -41,6 +40,14 @@ pub struct Size {
 pub const GPU: Size = Size { batch: 128, tokens: 1024 };
 pub const CPU: Size = Size { batch: 4, tokens: 128 };
 
+/// How its calls are made.
+#[derive(Clone, Copy)]
+pub struct Call {
+    pub heads: usize,
+    pub page_size: usize,
+    pub batch_invariant: bool,
+}
+
 #[derive(Serialize)]
 pub struct Line {
     pub layers: usize,
@@ -58,9 +65,10 @@ pub struct Line {
     pub broken: Option<String>,
 }
 
-pub fn measure(engine: &Engine, warm: f64, size: Size, heads: usize, bar: &ProgressBar) -> Result<Line> {
+pub fn measure(engine: &Engine, warm: f64, size: Size, call: Call, bar: &ProgressBar) -> Result<Line> {
+    let heads = call.heads;
     bar.set_message(format!("prompts of {LAYERS} layers, {heads} heads"));
-    let mut model = Model::new(engine, size, heads)?;
+    let mut model = Model::new(engine, size, call)?;
     bar.inc(1);
     // What is done on first use must not be in the graph.
     model.step_of(0)?;
@@ -128,7 +136,7 @@ struct Sequence {
 struct Model<'e> {
     engine: &'e Engine,
     size: Size,
-    heads: usize,
+    call: Call,
     rng: Rng,
     layers: Vec<Cache>,
     text: Text,
@@ -160,11 +168,14 @@ struct Text {
 }
 
 impl<'e> Model<'e> {
-    fn new(engine: &'e Engine, size: Size, heads: usize) -> Result<Self> {
+    fn new(engine: &'e Engine, size: Size, call: Call) -> Result<Self> {
+        let (heads, page_size) = (call.heads, call.page_size);
         let place = &engine.place;
         let batch = size.batch;
-        let max_pages = (size.tokens + STEPS).div_ceil(PAGE_SIZE);
+        // No pages of no tokens: the library says so.
+        let max_pages = (size.tokens + STEPS).div_ceil(page_size.max(1));
         let pages = batch * max_pages;
+        let layers = Cache::create_layers(&engine.context, place, LAYERS, page_size, pages)?;
         let synthetic = Layer::new(SEED, heads, SOFTMAX_SCALE);
         let text = Text::new(place, &synthetic.tokens(TEXT))?;
         // Layers look through windows of one set, each a token further on.
@@ -173,19 +184,19 @@ impl<'e> Model<'e> {
         let mut free_pages: Vec<i32> = (0..pages as i32).collect();
         rng.shuffle(&mut free_pages);
         let workspace = engine.context.workspace_size(&DecodeLimits {
-            batch_invariant: false,
+            batch_invariant: call.batch_invariant,
             batch,
             q_len: 1,
             heads,
-            seq_len: max_pages * PAGE_SIZE,
+            seq_len: max_pages * page_size,
         })?;
         let rows = LAYERS * batch * heads;
         let mut model = Self {
             engine,
             size,
-            heads,
+            call,
             rng,
-            layers: Cache::create_layers(&engine.context, place, LAYERS, PAGE_SIZE, pages)?,
+            layers,
             text,
             queries,
             rows: Vec::new(),
@@ -232,12 +243,13 @@ impl<'e> Model<'e> {
 
     /// The slot of the next token, on a new page where the last one is full.
     fn next_slot(&mut self, sequence: &mut Sequence) -> Result<i64> {
-        if sequence.len == sequence.pages.len() * PAGE_SIZE {
+        let page_size = self.call.page_size;
+        if sequence.len == sequence.pages.len() * page_size {
             let page = self.free_pages.pop().ok_or_else(|| Failure::new("the cache has no free page"))?;
             sequence.pages.push(page);
         }
-        let page = sequence.pages[sequence.len / PAGE_SIZE] as i64;
-        let slot = page * PAGE_SIZE as i64 + (sequence.len % PAGE_SIZE) as i64;
+        let page = sequence.pages[sequence.len / page_size] as i64;
+        let slot = page * page_size as i64 + (sequence.len % page_size) as i64;
         sequence.len += 1;
         Ok(slot)
     }
@@ -303,16 +315,16 @@ impl<'e> Model<'e> {
     }
 
     fn decode(&self, layer: usize) -> Result<()> {
-        let rows = self.size.batch * self.heads;
+        let rows = self.size.batch * self.call.heads;
         let part = |width: usize| layer * rows * width..(layer + 1) * rows * width;
         self.layers[layer].decode(&Decode {
             causal: false,
-            batch_invariant: false,
+            batch_invariant: self.call.batch_invariant,
             batch: self.size.batch,
             q_len: 1,
-            heads: self.heads,
+            heads: self.call.heads,
             softmax_scale: SOFTMAX_SCALE,
-            queries: self.queries.raw_rows(layer * self.heads..layer * self.heads + rows),
+            queries: self.queries.raw_rows(layer * self.call.heads..layer * self.call.heads + rows),
             seq_lens: self.seq_lens.all(),
             block_table: self.block_table.all(),
             max_pages: self.max_pages,
@@ -327,7 +339,7 @@ impl<'e> Model<'e> {
     fn check(&mut self, checked: &mut Checked) -> Result<()> {
         for _ in 0..LOOKS {
             let (layer, b) = (self.rng.below(LAYERS), self.rng.below(self.size.batch));
-            let heads: Vec<usize> = (0..ROWS).map(|_| self.rng.below(self.heads)).collect();
+            let heads: Vec<usize> = (0..ROWS).map(|_| self.rng.below(self.call.heads)).collect();
             let answers = heads.iter().map(|head| self.answer(layer, b, *head)).collect::<Result<Vec<_>>>()?;
             checked.rows += answers.len();
             let Some(sequence) = &self.rows[b] else {
@@ -343,7 +355,7 @@ impl<'e> Model<'e> {
                 .par_iter()
                 .zip(&answers)
                 .map(|(head, (out, lse))| {
-                    let query = self.queries.dequantised.row((layer + b) * self.heads + head);
+                    let query = self.queries.dequantised.row((layer + b) * self.call.heads + head);
                     Distance::of_row(query, &fetched, sequence.len, SOFTMAX_SCALE, (out, *lse))
                 })
                 .collect();
@@ -353,7 +365,7 @@ impl<'e> Model<'e> {
     }
 
     fn answer(&self, layer: usize, b: usize, head: usize) -> Result<(Vec<f64>, f64)> {
-        let row = (layer * self.size.batch + b) * self.heads + head;
+        let row = (layer * self.size.batch + b) * self.call.heads + head;
         let out = self.out.read(row * CONTENT..(row + 1) * CONTENT)?;
         Ok((out.into_iter().map(f64::from).collect(), self.lse.read(row..row + 1)?[0] as f64))
     }

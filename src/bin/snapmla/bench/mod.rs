@@ -5,13 +5,13 @@
 //! that a call launches is counted. On the CPU it is the wall time of a call, again over changing pages.
 
 mod clock;
-mod decode;
+pub mod decode;
 mod layers;
 mod operations;
 mod output;
 mod peer;
 mod pool;
-mod shapes;
+pub mod shapes;
 mod uneven;
 
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ use crate::failure::{Context, Failure, Result};
 use crate::progress;
 use crate::report::Report;
 use clock::Method;
-use decode::Ceilings;
+use decode::{Ceilings, H200};
 use pool::Pool;
 use shapes::{Preset, Shape};
 
@@ -247,7 +247,9 @@ impl Work {
                 let size = if engine.on_gpu() { layers::GPU } else { layers::CPU };
                 bar.inc(1);
                 for &heads in heads {
-                    numbers.layers.push(layers::measure(engine, args.warm, size, heads, bar)?);
+                    let call =
+                        layers::Call { heads, page_size: args.page_size, batch_invariant: args.batch_invariant };
+                    numbers.layers.push(layers::measure(engine, args.warm, size, call, bar)?);
                 }
             }
         }
@@ -259,9 +261,11 @@ fn ceilings(engine: &Engine, options: &CeilingOptions) -> Result<Ceilings> {
     let gpu = engine.on_gpu();
     let read = match options.read {
         Some(terabytes) => terabytes * 1e12,
-        None if gpu => 4.53e12,
+        None if gpu => H200.read,
         None => ceiling::measure(engine)?.bytes_per_s,
     };
-    let rate = |given: Option<f64>, default: f64| given.or(gpu.then_some(default)).map(|teraflops| teraflops * 1e12);
-    Ok(Ceilings { read, fp8: rate(options.fp8, 1459.0), bf16: rate(options.bf16, 788.0) })
+    let rate = |given: Option<f64>, default: Option<f64>| {
+        given.map(|teraflops| teraflops * 1e12).or(if gpu { default } else { None })
+    };
+    Ok(Ceilings { read, fp8: rate(options.fp8, H200.fp8), bf16: rate(options.bf16, H200.bf16) })
 }

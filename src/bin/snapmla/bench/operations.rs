@@ -9,7 +9,7 @@ use super::pool::Pool;
 use crate::api::QuantisedQueries;
 use crate::engine::Engine;
 use crate::failure::Result;
-use crate::layer::{CONTENT, ROPE};
+use crate::layer::{CONTENT, RECORD_BYTES, ROPE};
 use crate::memory::Buffer;
 
 pub const TOKENS: [usize; 12] = [1, 4, 16, 64, 128, 256, 1024, 4096, 8192, 16_384, 32_768, MOST_TOKENS];
@@ -22,7 +22,6 @@ pub const STEPS: usize = 6;
 const GPU_ROWS: usize = 20 * MOST_TOKENS;
 const CPU_ROWS: usize = 2 * MOST_TOKENS;
 
-const RECORD_BYTES: usize = snapmla::abi::types::SNAPMLA_RECORD_BYTES as usize;
 const RAW_BYTES: usize = 2 * (CONTENT + ROPE);
 
 #[derive(Serialize)]

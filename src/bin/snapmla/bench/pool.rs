@@ -5,11 +5,10 @@ use half::bf16;
 use crate::api::Cache;
 use crate::engine::Engine;
 use crate::failure::{Failure, Result};
-use crate::layer::{Layer, SOFTMAX_SCALE};
+use crate::layer::{Layer, RECORD_BYTES, SOFTMAX_SCALE};
 use crate::memory::{Buffer, Element};
 use crate::rng::Rng;
 
-const RECORD_BYTES: usize = snapmla::abi::types::SNAPMLA_RECORD_BYTES as usize;
 /// Tokens drawn; the pool repeats them.
 const TEXT: usize = 16_384;
 const SEED: u64 = 1;

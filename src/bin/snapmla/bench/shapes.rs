@@ -1,7 +1,7 @@
 //! The shapes that are measured.
 
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Result};
 
@@ -25,7 +25,7 @@ pub enum Preset {
     Ops,
 }
 
-#[derive(Serialize, Clone, Copy, PartialEq, Debug)]
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug)]
 pub struct Shape {
     pub batch: usize,
     pub length: usize,
